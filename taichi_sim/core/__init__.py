@@ -1,0 +1,1 @@
+"""Arrays, operators and checks; knows no physics."""

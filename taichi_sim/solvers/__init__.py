@@ -1,0 +1,1 @@
+"""Solvers of each kind of matter; siblings do not import each other."""
