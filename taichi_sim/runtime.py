@@ -26,6 +26,11 @@ __all__ = ["Runtime", "current", "impl", "launch_lock", "start", "ti"]
 launch_lock = threading.RLock()
 
 
+def _program():
+    """Taichi's running program, or ``None`` before the first start."""
+    return impl.get_runtime().prog
+
+
 class Runtime:
     """What the running Taichi program was started with."""
 
@@ -44,7 +49,7 @@ class Runtime:
     @property
     def alive(self) -> bool:
         """Whether arrays made under this runtime still exist."""
-        return impl.get_runtime()._prog is self.program
+        return _program() is self.program
 
 
 _current: Runtime | None = None
@@ -87,7 +92,7 @@ def start(precision: str = "f32", arch: str = "cpu", threads: int | None = None)
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise ValueError(f"threads must be a whole number of at least 1, got {threads!r}")
     with launch_lock:
-        program = impl.get_runtime()._prog
+        program = _program()
         if program is not None and (_current is None or not _current.alive):
             _current = _join_foreign(program)
         if _current is not None and _current.alive:
@@ -111,7 +116,7 @@ def start(precision: str = "f32", arch: str = "cpu", threads: int | None = None)
         )
         if arch == "cuda" and ti.cfg.arch != ti.cuda:
             raise RuntimeError("no CUDA device was found; use --arch cpu")
-        _current = Runtime(precision, arch, threads, impl.get_runtime()._prog, owned=True)
+        _current = Runtime(precision, arch, threads, _program(), owned=True)
         return _current
 
 

@@ -1,0 +1,65 @@
+"""The declaration of a physical quantity: everything else about it is derived from this."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from taichi_sim.runtime import Runtime, ti
+
+ROLES = ("state", "param", "input", "scratch")
+
+
+@dataclass(frozen=True)
+class Array:
+    """One named physical quantity.
+
+    ``element`` is the shape of one value: ``()``, ``("dim",)``, ``("dim", "dim")`` or plain numbers. ``domain`` names
+    what it lives on (``particle``, ``node``, ``env``, …); its size is known when a scene is compiled.
+
+    ``role`` decides what leads the shape and what its adjoint looks like:
+
+    ========= ======================= =====================================================
+    role      shape                   adjoint ``d_<name>``
+    ========= ======================= =====================================================
+    state     (slots, domain)         (domain), updated in place as the sweep moves backwards
+    param     (domain)                (workers, domain) in f64, one private copy a worker
+    input     (frames, domain)        (workers, frames, domain) in f64
+    scratch   (domain)                none
+    ========= ======================= =====================================================
+
+    Adjoints of parameters sum over millions of particle-substeps: they are always f64, and every worker (a fixed
+    share of the particles, independent of threads) has its own copy, so that sums need no atomics and no order is
+    left to chance. ``exclusive`` parameters are touched by one worker only and need no copies.
+    """
+
+    name: str
+    element: tuple[Any, ...]
+    domain: str
+    role: str
+    unit: str
+    doc: str
+    dtype: str = "real"
+    exclusive: bool = False
+    differentiable: bool = True
+
+    def __post_init__(self) -> None:
+        if self.role not in ROLES:
+            raise ValueError(f"array {self.name!r}: role must be one of {ROLES}, got {self.role!r}")
+
+    def element_shape(self, dim: int) -> tuple[int, ...]:
+        """Shape of one value in ``dim`` dimensions."""
+        return tuple(dim if size == "dim" else int(size) for size in self.element)
+
+    def taichi_type(self, runtime: Runtime, dim: int, dtype: str | None = None):
+        """Taichi's element type of this array."""
+        scalar = {"real": runtime.real, "int": ti.i32, "f64": ti.f64}[dtype or self.dtype]
+        shape = self.element_shape(dim)
+        if not shape:
+            return scalar
+        return ti.types.vector(shape[0], scalar) if len(shape) == 1 else ti.types.matrix(*shape, scalar)
+
+    def bytes_each(self, precision: str, dim: int) -> int:
+        """Bytes of one value."""
+        count = 1
+        for size in self.element_shape(dim):
+            count *= size
+        return count * (4 if self.dtype == "int" or (self.dtype == "real" and precision == "f32") else 8)
