@@ -1,0 +1,1 @@
+"""The scene format: schema, reading, checking, paths and material presets, all pure data."""

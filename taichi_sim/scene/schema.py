@@ -1,0 +1,346 @@
+"""The scene format: plain mutable data, one to one with the TOML file.
+
+A number is a ``float``; a vector or larger array is a list or a NumPy array. ``None`` means "not given": the default
+applies, which :meth:`Scene.resolved` fills in. Entries of a kind (the parameters of a law, an actuator, …) live flat
+in their table and are held in ``parameters``, so that a new kind needs no change here.
+"""
+
+import copy
+from collections.abc import Mapping
+from os import PathLike
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+import numpy as np
+
+from taichi_sim.scene.declare import other, real
+
+FORMAT = 1
+WALL_KINDS = ("sticky", "slip", "separate", "periodic")
+OBSTACLE_KINDS = ("sticky", "slip", "separate")
+AXES = "xyz"
+
+#: A number, a (nested) list of numbers, or an array.
+Real = Any
+#: A geometry table: ``{"kind": "box", "lower": [...], "upper": [...]}``.
+ShapeTable = Mapping[str, Any]
+
+NONNEGATIVE = {"low": 0.0}
+POSITIVE = {"low": 0.0, "low_open": True}
+
+
+class Table(msgspec.Struct, kw_only=True, eq=False):
+    """Base of every table. Two tables are equal when they hold the same numbers, lists and arrays alike."""
+
+    #: Registry the table's ``kind`` comes from (``""``: the table has no kinds).
+    registry: ClassVar[str] = ""
+
+    def __eq__(self, other: object) -> bool:
+        from taichi_sim.scene.raw import same, to_raw
+
+        return type(self) is type(other) and same(to_raw(self), to_raw(other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class _Flat(msgspec.StructMeta):
+    """Lets a kind's parameters be given as keywords beside the common ones."""
+
+    def __call__(cls, *args: Any, **given: Any) -> Any:
+        fields = cls.__struct_fields__  # type: ignore[attr-defined]
+        extra = {key: given.pop(key) for key in list(given) if key not in fields}
+        if extra:
+            given["parameters"] = {**given.get("parameters", {}), **extra}
+        return super().__call__(*args, **given)
+
+
+class Kinded(Table, metaclass=_Flat):
+    """A table with the parameters of its kind, readable and writable as attributes too."""
+
+    parameters: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("__") and name in self.parameters:
+            return self.parameters[name]
+        raise AttributeError(f"{type(self).__name__} has no entry {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__struct_fields__:
+            super().__setattr__(name, value)
+        else:
+            self.parameters[name] = value
+
+
+class Signal(Kinded):
+    """A number over time. ``kind`` and its parameters: see ``taichi-sim list``."""
+
+    registry: ClassVar[str] = "signal"
+    kind: Annotated[str, other("choice", "kind of signal")]
+
+
+class Profile(Table):
+    """Piecewise linear in one rest coordinate: ``values[i]`` at ``points[i]``, constant beyond the ends."""
+
+    axis: Annotated[str, other("choice", "rest coordinate the profile runs along", choices=("x", "y", "z"))]
+    points: Annotated[Real, real("m", "rest coordinates, increasing", "any", differentiable=False)]
+    values: Annotated[Real, real("", "one vector a point", "any", "dim", differentiable=False)]
+
+
+class Wall(Table):
+    """What happens to matter at one side of the domain."""
+
+    kind: Annotated[str, other("choice", "boundary condition", choices=WALL_KINDS)] = "separate"
+    friction: Annotated[Real, real("1", "Coulomb friction coefficient of a separating wall", **NONNEGATIVE)] = 0.0
+
+
+class Domain(Table):
+    """The box matter lives in, its walls and its grid. Walls stand exactly at ``lower`` and ``upper``."""
+
+    upper: Annotated[Real, real("m", "upper corner", "dim", differentiable=False)]
+    lower: Annotated[Real, real("m", "lower corner", "dim", differentiable=False)] = 0.0
+    spacing: Annotated[float | None, real("m", "grid spacing", differentiable=False, **POSITIVE)] = None
+    cells: Annotated[int | None, other("int", "cells along x, instead of spacing", low=1)] = None
+    walls: dict[str, Wall | str] = {}
+
+    def step(self) -> float:
+        """Grid spacing, m."""
+        if self.spacing is not None:
+            return float(self.spacing)
+        lower = np.ravel(np.asarray(self.lower, float))[0]
+        return float((np.asarray(self.upper, float)[0] - lower) / (self.cells or 1))
+
+    def counts(self, dim: int) -> tuple[int, ...]:
+        """Cells along each axis."""
+        extent = vector(self.upper, dim) - vector(self.lower, dim)
+        return tuple(int(n) for n in np.rint(extent / self.step()))
+
+
+class SolverSettings(Table):
+    """How time and space are stepped. Nothing here needs to be given."""
+
+    dt: Annotated[Real | None, real("s", "largest substep; default: chosen from the step limit", **POSITIVE)] = None
+    max_speed: Annotated[
+        float | None, real("m/s", "fastest particle expected; default |v0| + |g| T", differentiable=False, **POSITIVE)
+    ] = None
+    cfl: Annotated[
+        float, real("1", "cells a wave may cross in a substep", differentiable=False, high=1.0, **POSITIVE)
+    ] = 0.4
+    sort_every: Annotated[int, other("int", "substeps between sorts of the particles", low=1)] = 10
+    partitions: Annotated[int, other("int", "private grid copies (decides the bits)", low=1, high=64)] = 2
+
+
+class Material(Kinded):
+    """A constitutive law with its parameters, from a preset or given in full."""
+
+    registry: ClassVar[str] = "law"
+    preset: Annotated[str | None, other("choice", "name of a shipped material")] = None
+    law: Annotated[str | None, other("choice", "name of a constitutive law")] = None
+    density: Annotated[Real | None, real("kg/m^3", "mass per volume at rest", scale="log", **POSITIVE)] = None
+
+
+class Override(Kinded):
+    """A body's own version of a material: ``base`` names the material, the rest replaces its values."""
+
+    registry: ClassVar[str] = "law"
+    base: Annotated[str, other("path", "name of a material", refers="materials")]
+    density: Annotated[Real | None, real("kg/m^3", "mass per volume at rest", scale="log", **POSITIVE)] = None
+
+
+class Region(Table):
+    """Part of a body: the particles whose rest position, before the pose, lies inside ``shape``."""
+
+    shape: Annotated[ShapeTable, other("shape", "geometry in rest coordinates")]
+
+
+class Body(Table):
+    """A piece of matter: where it is, what it is made of and how it moves at time 0."""
+
+    shape: Annotated[ShapeTable, other("shape", "geometry before the pose")]
+    material: Annotated[str | Override, other("path", "name of a material", refers="materials")]
+    position: Annotated[Real, real("m", "translation added to the shape", "dim")] = 0.0
+    rotation: Annotated[Real, real("rad", "turn about the shape's centre of volume", "rotation")] = 0.0
+    velocity: Annotated[
+        Real | Profile, real("m/s", "initial velocity", "dim", also=(("any", "dim"),), profile=True)
+    ] = 0.0
+    angular_velocity: Annotated[Real, real("rad/s", "initial turn about the centre", "rotation")] = 0.0
+    deformation: Annotated[
+        Real | Profile | None,
+        real("1", "initial deformation gradient", "dim", "dim", also=(("any", "dim", "dim"),), profile=True),
+    ] = None
+    acceleration: Annotated[
+        Real | None,
+        real("m/s^2", "external acceleration", "dim", also=(("any", "dim"), ("any", "any", "dim"))),
+    ] = None
+    seeding: Annotated[
+        str | None,
+        other("choice", "placement of particles; default lattice for a box", choices=("lattice", "jittered")),
+    ] = None
+    particles_per_cell: Annotated[
+        float | None, real("1", "default 4 in 2-D, 8 in 3-D", differentiable=False, high=1000.0, **POSITIVE)
+    ] = None
+    color: Annotated[Real | None, real("1", "red, green, blue", 3, differentiable=False, low=0.0, high=1.0)] = None
+    regions: dict[str, Region] = {}
+
+
+class Obstacle(Table):
+    """A fixed shape matter cannot enter."""
+
+    shape: Annotated[ShapeTable, other("shape", "geometry before the pose")]
+    kind: Annotated[str, other("choice", "boundary condition", choices=OBSTACLE_KINDS)] = "separate"
+    friction: Annotated[Real, real("1", "Coulomb friction coefficient", **NONNEGATIVE)] = 0.0
+    position: Annotated[Real, real("m", "translation added to the shape", "dim")] = 0.0
+    rotation: Annotated[
+        Real, real("rad", "turn about the shape's centre of volume", "rotation", differentiable=False)
+    ] = 0.0
+    color: Annotated[Real | None, real("1", "red, green, blue", 3, differentiable=False, low=0.0, high=1.0)] = None
+
+
+class Field(Kinded):
+    """An acceleration field besides gravity, scaled by ``signal`` (default: constant 1)."""
+
+    registry: ClassVar[str] = "field"
+    kind: Annotated[str, other("choice", "kind of field")]
+    signal: Signal | None = None
+
+
+class Actuator(Kinded):
+    """A drive of one body or one of its regions, commanded by ``signal``."""
+
+    registry: ClassVar[str] = "actuator"
+    kind: Annotated[str, other("choice", "kind of actuator")]
+    body: Annotated[str, other("path", "name of a body", refers="bodies")]
+    signal: Signal
+    region: Annotated[str | None, other("path", "region of the body; default: all of it", refers="regions")] = None
+
+
+class Objective(Kinded):
+    """One term of the loss: ``weight`` times what ``kind`` measures."""
+
+    registry: ClassVar[str] = "objective"
+    kind: Annotated[str, other("choice", "kind of objective")]
+    body: Annotated[str | None, other("path", "name of a body", refers="bodies")] = None
+    region: Annotated[str | None, other("path", "region of the body; default: all of it", refers="regions")] = None
+    weight: Annotated[float, real("1", "factor in the loss; negative rewards", differentiable=False)] = 1.0
+    when: Annotated[
+        str | None,
+        other("choice", "at the last frame, or summed over frames times frame_dt", choices=("final", "running")),
+    ] = None
+
+
+class Design(Table):
+    """A quantity an optimiser may change, by path; ``*`` stands for any name."""
+
+    path: Annotated[str, other("text", "path of a differentiable quantity")]
+    lower: Annotated[Real | None, real("", "lower bound", differentiable=False)] = None
+    upper: Annotated[Real | None, real("", "upper bound", differentiable=False)] = None
+    scale: Annotated[str | None, other("choice", "scale it is varied on", choices=("linear", "log"))] = None
+    spread: Annotated[
+        float, real("", "optimisation starts from value + spread N(0, 1)", differentiable=False, **NONNEGATIVE)
+    ] = 0.0
+    step: Annotated[
+        float | None, real("", "size of one unit of the scaled variable", differentiable=False, **POSITIVE)
+    ] = None
+
+
+class Camera(Table):
+    """Where the picture is taken from; anything left out is chosen to show the domain."""
+
+    position: Annotated[Real | None, real("m", "eye (3-D)", 3, differentiable=False)] = None
+    target: Annotated[Real | None, real("m", "point looked at (3-D)", 3, differentiable=False)] = None
+    up: Annotated[Real | None, real("1", "upward direction (3-D)", 3, differentiable=False)] = None
+    fov: Annotated[
+        float | None, real("deg", "vertical field of view (3-D)", differentiable=False, high=170.0, **POSITIVE)
+    ] = None
+    center: Annotated[Real | None, real("m", "middle of the picture (2-D)", 2, differentiable=False)] = None
+    height: Annotated[float | None, real("m", "height of the picture (2-D)", differentiable=False, **POSITIVE)] = None
+
+
+class Scene(Table):
+    """Everything a rollout needs. See the shipped ``scenes/*.toml`` for examples of every table."""
+
+    dim: Annotated[int, other("choice", "number of axes; 2 is plane strain, a metre deep", choices=(2, 3))]
+    duration: Annotated[float, real("s", "length of the rollout", differentiable=False, **POSITIVE)]
+    domain: Domain
+    frame_dt: Annotated[
+        float, real("s", "time between frames: control, data and video", differentiable=False, **POSITIVE)
+    ] = 0.01
+    name: Annotated[str | None, other("text", "shown in results; default: the file's stem")] = None
+    gravity: Annotated[Real | None, real("m/s^2", "default -9.81 along the last axis", "dim")] = None
+    damping: Annotated[Real, real("1/s", "velocity damping on the grid", **NONNEGATIVE)] = 0.0
+    solver: SolverSettings = msgspec.field(default_factory=SolverSettings)
+    materials: dict[str, Material] = {}
+    bodies: dict[str, Body] = {}
+    obstacles: dict[str, Obstacle] = {}
+    fields: dict[str, Field] = {}
+    actuators: dict[str, Actuator] = {}
+    objectives: dict[str, Objective] = {}
+    design: list[Design] = []
+    camera: Camera = msgspec.field(default_factory=Camera)
+
+    @property
+    def frames(self) -> int:
+        """Number of frames of the rollout."""
+        return round(float(self.duration) / float(self.frame_dt))
+
+    @property
+    def times(self) -> np.ndarray:
+        """Start of each control interval, s, shape (frames,)."""
+        return np.arange(self.frames) * float(self.frame_dt)
+
+    @classmethod
+    def load(cls, scene: "str | PathLike[str]") -> "Scene":
+        """Read a scene from a TOML file or by the name of a shipped one.
+
+        Raises :class:`~taichi_sim.core.errors.SceneError` listing every mistake of the file.
+        """
+        from taichi_sim.scene.load import load
+
+        return load(scene)
+
+    def save(self, path: "str | PathLike[str]") -> str:
+        """Write the scene as TOML (large arrays beside it as .npy), atomically; returns the path.
+
+        Raises :class:`~taichi_sim.core.errors.SceneError` for what a file cannot hold, such as a local function.
+        """
+        from taichi_sim.scene.save import save
+
+        return save(self, path)
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any]) -> "Scene":
+        """The scene described by nested tables as in the TOML file; raises ``SceneError`` listing every mistake."""
+        from taichi_sim.scene.load import from_dict
+
+        return from_dict(table)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Nested tables as in the TOML file, without entries that hold their default."""
+        from taichi_sim.scene.raw import to_raw
+
+        return to_raw(self)
+
+    def check(self) -> None:
+        """Raise ``SceneError`` listing every mistake of the scene; do nothing if there is none."""
+        from taichi_sim.scene.load import from_dict
+
+        from_dict(self.to_dict())
+
+    def resolved(self) -> "Scene":
+        """A checked copy with every default filled in and every number a float64 array of its full shape."""
+        from taichi_sim.scene.resolve import resolve
+
+        return resolve(self)
+
+    def copy(self) -> "Scene":
+        """An independent copy."""
+        return copy.deepcopy(self)
+
+
+def vector(value: Real, dim: int) -> np.ndarray:
+    """``value`` as a new float64 array (dim,); a scalar stands for every component."""
+    return np.broadcast_to(np.asarray(value, np.float64), (dim,)).copy()
+
+
+def wall_names(dim: int) -> list[str]:
+    """``x_lower, x_upper, y_lower, …`` of a domain."""
+    return [f"{axis}_{side}" for axis in AXES[:dim] for side in ("lower", "upper")]
