@@ -54,7 +54,7 @@ class _Flat(msgspec.StructMeta):
         return super().__call__(*args, **given)
 
 
-class Kinded(Table, metaclass=_Flat):
+class Kinded(Table, kw_only=True, metaclass=_Flat):
     """A table with the parameters of its kind, readable and writable as attributes too."""
 
     parameters: dict[str, Any] = {}
@@ -71,14 +71,14 @@ class Kinded(Table, metaclass=_Flat):
             self.parameters[name] = value
 
 
-class Signal(Kinded):
+class Signal(Kinded, kw_only=True):
     """A number over time. ``kind`` and its parameters: see ``taichi-sim list``."""
 
     registry: ClassVar[str] = "signal"
     kind: Annotated[str, other("choice", "kind of signal")]
 
 
-class Profile(Table):
+class Profile(Table, kw_only=True):
     """Piecewise linear in one rest coordinate: ``values[i]`` at ``points[i]``, constant beyond the ends."""
 
     axis: Annotated[str, other("choice", "rest coordinate the profile runs along", choices=("x", "y", "z"))]
@@ -86,14 +86,14 @@ class Profile(Table):
     values: Annotated[Real, real("", "one vector a point", "any", "dim", differentiable=False)]
 
 
-class Wall(Table):
+class Wall(Table, kw_only=True):
     """What happens to matter at one side of the domain."""
 
     kind: Annotated[str, other("choice", "boundary condition", choices=WALL_KINDS)] = "separate"
     friction: Annotated[Real, real("1", "Coulomb friction coefficient of a separating wall", **NONNEGATIVE)] = 0.0
 
 
-class Domain(Table):
+class Domain(Table, kw_only=True):
     """The box matter lives in, its walls and its grid. Walls stand exactly at ``lower`` and ``upper``."""
 
     upper: Annotated[Real, real("m", "upper corner", "dim", differentiable=False)]
@@ -115,7 +115,7 @@ class Domain(Table):
         return tuple(int(n) for n in np.rint(extent / self.step()))
 
 
-class SolverSettings(Table):
+class SolverSettings(Table, kw_only=True):
     """How time and space are stepped. Nothing here needs to be given."""
 
     dt: Annotated[Real | None, real("s", "largest substep; default: chosen from the step limit", **POSITIVE)] = None
@@ -129,7 +129,7 @@ class SolverSettings(Table):
     partitions: Annotated[int, other("int", "private grid copies (decides the bits)", low=1, high=64)] = 2
 
 
-class Material(Kinded):
+class Material(Kinded, kw_only=True):
     """A constitutive law with its parameters, from a preset or given in full."""
 
     registry: ClassVar[str] = "law"
@@ -138,7 +138,7 @@ class Material(Kinded):
     density: Annotated[Real | None, real("kg/m^3", "mass per volume at rest", scale="log", **POSITIVE)] = None
 
 
-class Override(Kinded):
+class Override(Kinded, kw_only=True):
     """A body's own version of a material: ``base`` names the material, the rest replaces its values."""
 
     registry: ClassVar[str] = "law"
@@ -146,13 +146,13 @@ class Override(Kinded):
     density: Annotated[Real | None, real("kg/m^3", "mass per volume at rest", scale="log", **POSITIVE)] = None
 
 
-class Region(Table):
+class Region(Table, kw_only=True):
     """Part of a body: the particles whose rest position, before the pose, lies inside ``shape``."""
 
     shape: Annotated[ShapeTable, other("shape", "geometry in rest coordinates")]
 
 
-class Body(Table):
+class Body(Table, kw_only=True):
     """A piece of matter: where it is, what it is made of and how it moves at time 0."""
 
     shape: Annotated[ShapeTable, other("shape", "geometry before the pose")]
@@ -182,7 +182,7 @@ class Body(Table):
     regions: dict[str, Region] = {}
 
 
-class Obstacle(Table):
+class Obstacle(Table, kw_only=True):
     """A fixed shape matter cannot enter."""
 
     shape: Annotated[ShapeTable, other("shape", "geometry before the pose")]
@@ -195,7 +195,7 @@ class Obstacle(Table):
     color: Annotated[Real | None, real("1", "red, green, blue", 3, differentiable=False, low=0.0, high=1.0)] = None
 
 
-class Field(Kinded):
+class Field(Kinded, kw_only=True):
     """An acceleration field besides gravity, scaled by ``signal`` (default: constant 1)."""
 
     registry: ClassVar[str] = "field"
@@ -203,7 +203,7 @@ class Field(Kinded):
     signal: Signal | None = None
 
 
-class Actuator(Kinded):
+class Actuator(Kinded, kw_only=True):
     """A drive of one body or one of its regions, commanded by ``signal``."""
 
     registry: ClassVar[str] = "actuator"
@@ -213,7 +213,7 @@ class Actuator(Kinded):
     region: Annotated[str | None, other("path", "region of the body; default: all of it", refers="regions")] = None
 
 
-class Objective(Kinded):
+class Objective(Kinded, kw_only=True):
     """One term of the loss: ``weight`` times what ``kind`` measures."""
 
     registry: ClassVar[str] = "objective"
@@ -227,7 +227,7 @@ class Objective(Kinded):
     ] = None
 
 
-class Design(Table):
+class Design(Table, kw_only=True):
     """A quantity an optimiser may change, by path; ``*`` stands for any name."""
 
     path: Annotated[str, other("text", "path of a differentiable quantity")]
@@ -242,7 +242,7 @@ class Design(Table):
     ] = None
 
 
-class Camera(Table):
+class Camera(Table, kw_only=True):
     """Where the picture is taken from; anything left out is chosen to show the domain."""
 
     position: Annotated[Real | None, real("m", "eye (3-D)", 3, differentiable=False)] = None
@@ -255,7 +255,7 @@ class Camera(Table):
     height: Annotated[float | None, real("m", "height of the picture (2-D)", differentiable=False, **POSITIVE)] = None
 
 
-class Scene(Table):
+class Scene(Table, kw_only=True):
     """Everything a rollout needs. See the shipped ``scenes/*.toml`` for examples of every table."""
 
     dim: Annotated[int, other("choice", "number of axes; 2 is plane strain, a metre deep", choices=(2, 3))]
