@@ -1,0 +1,89 @@
+"""Actuators: what an activation does to the particles of a region, with hand-written derivatives."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from taichi_sim.actuation.signal import Values, complete
+from taichi_sim.core.registry import Parameter, Registry
+
+
+@dataclass
+class ActiveLoad:
+    """Load on a region in every frame.
+
+    ``stress``: active second Piola-Kirchhoff stress S_a in Pa, shape (frames, dim, dim); F S_a Fᵀ is added to the
+    Kirchhoff stress. ``acceleration``: body acceleration in m/s², shape (frames, dim).
+    """
+
+    stress: np.ndarray
+    acceleration: np.ndarray
+
+    @classmethod
+    def zeros(cls, frames: int, dim: int) -> "ActiveLoad":
+        """No load."""
+        return cls(np.zeros((frames, dim, dim)), np.zeros((frames, dim)))
+
+
+@dataclass(frozen=True)
+class ActuatorKind:
+    """One kind of actuator.
+
+    ``load(params, u) -> ActiveLoad`` and ``load_vjp(params, u, bar) -> (gradients by name, u_bar)`` get every declared
+    parameter (reals as float64 arrays) and the activation ``u`` of shape (frames,). ``stiffening(params)`` is the
+    stiffness in Pa that |u| = 1 adds. ``example(dim, rng)`` gives parameters for the conformance tests.
+    """
+
+    name: str
+    doc: str
+    parameters: tuple[Parameter, ...]
+    load: Callable[[Values, np.ndarray], ActiveLoad]
+    load_vjp: Callable[[Values, np.ndarray, ActiveLoad], tuple[dict[str, np.ndarray], np.ndarray]]
+    stiffening: Callable[[Values], float]
+    example: Callable[[int, np.random.Generator], Values]
+
+    def command(self, params: Mapping[str, Any], u: np.ndarray) -> ActiveLoad:
+        """Load of the activation ``u``, shape (frames,). Raises ``ValueError`` for parameters that do not fit."""
+        return self.load(self._complete(params), self._activation(u))
+
+    def command_vjp(
+        self, params: Mapping[str, Any], u: np.ndarray, bar: ActiveLoad
+    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Gradient of ``sum(bar.stress * stress) + sum(bar.acceleration * acceleration)``.
+
+        Returns it for each parameter, in the parameter's shape, and for ``u``, shape (frames,).
+        """
+        return self.load_vjp(self._complete(params), self._activation(u), bar)
+
+    def stiffness(self, params: Mapping[str, Any]) -> float:
+        """What the actuator adds to the material's stiffness at |u| = 1, Pa >= 0; it enters the step limit."""
+        return self.stiffening(self._complete(params))
+
+    def _complete(self, params: Mapping[str, Any]) -> Values:
+        return complete(f"actuator {self.name!r}", self.parameters, params)
+
+    def _activation(self, u: np.ndarray) -> np.ndarray:
+        u = np.asarray(u, np.float64)
+        if u.ndim != 1 or not np.isfinite(u).all():
+            raise ValueError(f"actuator {self.name!r}: activation must be finite, of shape (frames,), got {u.shape}")
+        return u
+
+
+def unit(what: str, direction: np.ndarray) -> np.ndarray:
+    """``direction`` scaled to length 1. Raises ``ValueError`` naming ``what`` if it has no direction."""
+    length = np.linalg.norm(direction)
+    if not (np.isfinite(length) and length > 0.0):
+        raise ValueError(f"{what}: direction = {direction.tolist()} must be finite and not zero")
+    return direction / length
+
+
+def unit_vjp(direction: np.ndarray, bar: np.ndarray) -> np.ndarray:
+    """Gradient of ``bar · unit(direction)`` by ``direction``: only turning counts, length does not."""
+    length = np.linalg.norm(direction)
+    along = direction / length
+    return (bar - along * np.sum(along * bar)) / length
+
+
+actuators: Registry[ActuatorKind] = Registry("actuator", "taichi_sim.actuation.kinds")
