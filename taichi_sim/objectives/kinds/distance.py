@@ -1,0 +1,40 @@
+"""Distance of the centre of mass to a point, m, or its square, m².
+
+The distance has a kink where the centre is on the target; the derivative used there is 0.
+"""
+
+import numpy as np
+
+from taichi_sim.core.registry import Parameter
+from taichi_sim.objectives.mean import weighted_mean
+from taichi_sim.objectives.objective import Evaluation, Frame, ObjectiveKind, Values, objectives
+
+
+def _rule(p: Values, frame: Frame) -> Evaluation:
+    centre = weighted_mean(frame.position, frame.mass)
+    offset = centre.value - p["target"]
+    length = float(np.linalg.norm(offset))
+    if p["squared"]:
+        value, by_centre = float(np.sum(offset * offset)), 2.0 * offset
+    else:
+        value, by_centre = length, offset / length if length > 0.0 else np.zeros_like(offset)
+    return Evaluation(
+        value,
+        position=centre.by_values(by_centre),
+        mass=centre.by_mass(by_centre),
+        parameters={"target": -by_centre},
+    )
+
+
+objectives.add(
+    ObjectiveKind(
+        name="distance",
+        doc="distance of the centre of mass to a point, m, or its square",
+        parameters=(
+            Parameter("target", "m", None, "the point", shape=("dim",)),
+            Parameter("squared", "1", False, "square the distance (m²): smooth at the target", kind="flag"),
+        ),
+        rule=_rule,
+        example=lambda dim, rng: {"target": rng.normal(size=dim), "squared": bool(rng.integers(2))},
+    )
+)

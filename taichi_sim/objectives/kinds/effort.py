@@ -1,0 +1,28 @@
+"""Effort: mean squared activation of the objective's actuators; summed over the rollout, its integral over time."""
+
+import numpy as np
+
+from taichi_sim.core.registry import Parameter
+from taichi_sim.objectives.objective import Evaluation, Frame, ObjectiveKind, Values, objectives
+
+
+def _rule(p: Values, frame: Frame) -> Evaluation:
+    count = frame.activation.size
+    if count == 0:
+        raise ValueError(f"objective 'effort': no actuator matches actuators = {p['actuators']!r}")
+    return Evaluation(float(np.mean(frame.activation**2)), activation=2.0 * frame.activation / count)
+
+
+objectives.add(
+    ObjectiveKind(
+        name="effort",
+        doc="mean squared activation; its integral over the rollout",
+        parameters=(
+            Parameter("actuators", "1", "*", "name of the actuator it counts, * for all of them", kind="path"),
+        ),
+        rule=_rule,
+        example=lambda dim, rng: {},
+        default_when="running",
+        allowed=("running",),
+    )
+)

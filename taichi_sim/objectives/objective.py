@@ -1,0 +1,164 @@
+"""Objectives: a value at one frame and its derivative with respect to everything it was computed from."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from taichi_sim.core.errors import RolloutError, unknown
+from taichi_sim.core.registry import Parameter, Registry
+
+Values = dict[str, Any]
+
+#: What the value may be differentiated by, besides the parameters of the objective.
+INPUTS = ("position", "velocity", "rest", "activation", "mass")
+
+
+@dataclass
+class Frame:
+    """What an objective sees at one frame: the particles of its body or region, in body order.
+
+    ``time`` in s; ``index`` of the frame; ``position`` in m, ``velocity`` in m/s and ``rest`` (positions at time 0, m),
+    each (particles, dim); ``activation`` of the objective's actuators, (actuators,); ``frame_dt`` in s; ``mass`` in kg,
+    (particles,).
+    """
+
+    time: float
+    index: int
+    position: np.ndarray
+    velocity: np.ndarray
+    rest: np.ndarray
+    activation: np.ndarray
+    frame_dt: float
+    mass: np.ndarray
+
+    @property
+    def dim(self) -> int:
+        """2 or 3."""
+        return self.position.shape[1]
+
+
+@dataclass
+class Evaluation:
+    """Value of an objective and its derivatives, each with the shape of what it is by; ``None`` means zero."""
+
+    value: float
+    position: np.ndarray | None = None
+    velocity: np.ndarray | None = None
+    activation: np.ndarray | None = None
+    parameters: dict[str, np.ndarray] = field(default_factory=dict)
+    rest: np.ndarray | None = None
+    mass: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class ObjectiveKind:
+    """One kind of objective.
+
+    ``rule(params, frame) -> Evaluation`` gets every declared parameter (reals as float64 arrays). ``default_when`` is
+    ``"final"`` (the value at the last frame) or ``"running"`` (the sum of value · frame_dt over the frames);
+    ``allowed`` lists which of the two make sense. ``example(dim, rng)`` gives parameters for the conformance tests.
+    ``load(params, folder)``, where a kind has one, reads what the parameters name in files.
+    """
+
+    name: str
+    doc: str
+    parameters: tuple[Parameter, ...]
+    rule: Callable[[Values, Frame], Evaluation]
+    example: Callable[[int, np.random.Generator], Values]
+    default_when: str = "final"
+    allowed: tuple[str, ...] = ("final", "running")
+    load: Callable[[Values, Path], Values] | None = None
+
+    def prepare(self, params: Mapping[str, Any], folder: str | Path = ".") -> Values:
+        """All parameters, defaults filled in and files (relative to ``folder``) read.
+
+        Raises ``ValueError`` for an unknown, missing or misshapen parameter, or a file that cannot be read.
+        """
+        filled = _complete(f"objective {self.name!r}", self.parameters, params)
+        return self.load(filled, Path(folder)) if self.load else filled
+
+    def evaluate(self, params: Mapping[str, Any], frame: Frame) -> Evaluation:
+        """Value and derivatives at ``frame``.
+
+        Raises ``ValueError`` for parameters that do not fit, ``RolloutError`` if the frame is not finite.
+        """
+        _check_frame(frame)
+        filled = self.prepare(params)
+        for p in self.parameters:
+            if "dim" in p.shape and filled[p.name].size and filled[p.name].shape[-1] != frame.dim:
+                raise ValueError(
+                    f"objective {self.name!r}: {p.name} has {filled[p.name].shape[-1]} components, "
+                    f"the scene has {frame.dim} dimensions"
+                )
+        return checked(f"objective {self.name!r}", self.rule(filled, frame), frame)
+
+
+def _complete(what: str, parameters: tuple[Parameter, ...], params: Mapping[str, Any]) -> Values:
+    names = [p.name for p in parameters]
+    for name in params:
+        if name not in names:
+            raise ValueError(f"{what}: {unknown('parameter', name, names)}")
+    filled: Values = {}
+    for p in parameters:
+        value = params.get(p.name, p.default)
+        if value is None:
+            raise ValueError(f"{what}: {p.name} must be given ({p.doc})")
+        filled[p.name] = _array(what, p, value) if p.kind == "real" else value
+        if p.kind == "choice" and value not in p.choices:
+            raise ValueError(f"{what}: {unknown(p.name, str(value), p.choices)}")
+    return filled
+
+
+def _array(what: str, p: Parameter, value: Any) -> np.ndarray:
+    try:
+        array = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what}: {p.name} must be numbers, got {value!r}") from None
+    left_out = array.size == 0 and isinstance(p.default, tuple) and len(p.default) == 0
+    if array.ndim != len(p.shape) and not left_out:
+        allowed = "a single number" if p.shape == () else f"an array of shape ({', '.join(map(str, p.shape))})"
+        raise ValueError(f"{what}: {p.name} must be {allowed}, got shape {array.shape}")
+    return array
+
+
+def _check_frame(frame: Frame) -> None:
+    shape = frame.position.shape
+    if len(shape) != 2 or shape[0] < 1:
+        raise ValueError(f"an objective needs at least one particle, got positions of shape {shape}")
+    for name in ("position", "velocity"):
+        array = getattr(frame, name)
+        if array.shape != shape:
+            raise ValueError(f"{name} has shape {array.shape}, position has {shape}")
+        if not np.isfinite(array).all():
+            bad = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
+            raise RolloutError(f"{name} of particle {bad} is not finite at t = {frame.time:g} s (frame {frame.index})")
+
+
+def checked(what: str, evaluation: Evaluation, frame: Frame) -> Evaluation:
+    """``evaluation`` with float64 derivatives.
+
+    Raises ``ValueError`` naming ``what`` if a number is not finite or a derivative has not the shape it must have.
+    """
+    value = np.asarray(evaluation.value, np.float64)
+    at = f"at t = {frame.time:g} s"
+    if value.size != 1 or not np.isfinite(value).all():
+        raise ValueError(f"{what}: the value must be one finite number, got {evaluation.value!r} {at}")
+    result = Evaluation(float(value.reshape(())), parameters=evaluation.parameters)
+    for name in INPUTS:
+        derivative = getattr(evaluation, name)
+        if derivative is None:
+            continue
+        derivative = np.asarray(derivative, np.float64)
+        expected = getattr(frame, name).shape
+        if derivative.shape != expected:
+            raise ValueError(f"{what}: the derivative by {name} has shape {derivative.shape}, must be {expected}")
+        if not np.isfinite(derivative).all():
+            raise ValueError(f"{what}: the derivative by {name} is not finite {at}")
+        setattr(result, name, derivative)
+    return result
+
+
+objectives: Registry[ObjectiveKind] = Registry("objective", "taichi_sim.objectives.kinds")
