@@ -1,0 +1,1 @@
+"""Optimisation of design variables: one loop, exchangeable methods, files that survive a kill."""

@@ -1,0 +1,161 @@
+"""From a scene to its optimised design: builds the simulation, runs a method, leaves a folder of results."""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from taichi_sim import runtime
+from taichi_sim.core.errors import RolloutError
+from taichi_sim.optimization.health import history_notes
+from taichi_sim.optimization.journal import Journal
+from taichi_sim.optimization.loop import Outcome, Record, minimise, prepare
+from taichi_sim.optimization.problem import Problem
+from taichi_sim.optimization.result import OptimizationResult, base_record, versions, write_result
+
+__all__ = ["JOURNAL", "optimize"]
+
+#: Name of the file of evaluations in an optimisation's folder.
+JOURNAL = "evaluations.jsonl"
+
+
+def optimize(
+    scene: Any,
+    method: str = "adam",
+    iterations: int = 40,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    *,
+    memory: str | int = "500MB",
+    seed: int = 0,
+    precision: str = "f32",
+    arch: str = "cpu",
+    threads: int | None = None,
+    envs: int = 1,
+    callback: Callable[[Record], None] | None = None,
+    options: Mapping[str, float] | None = None,
+    of: str = "loss",
+) -> OptimizationResult:
+    """Find better values for a scene's ``[[design]]`` entries.
+
+    ``scene`` is a :class:`Scene`, a file or the name of a shipped scene; it is not changed. ``method`` is one of
+    ``adam``, ``gd``, ``lbfgs`` with ``options`` as ``taichi-sim list`` shows them; ``iterations`` is the number of
+    evaluations of loss and gradient, the start included. With ``out`` every evaluation is on disk before the next one
+    begins (``evaluations.jsonl``, ``result.json``); ``resume`` continues there after a kill, to the same result bit for
+    bit. ``callback`` gets a :class:`Record` per evaluation. ``seed`` decides the start (``spread`` of the design) and
+    the seeding of particles; the other arguments are those of :class:`Simulation`.
+
+    Raises ``ValueError`` for what the user can put right, before anything is simulated where possible;
+    :class:`RolloutError` if the start cannot be simulated.
+    """
+    prepare(method, iterations, options)
+    if envs != 1:
+        raise ValueError(f"envs = {envs!r}: an optimisation follows one environment; start one per seed instead")
+    if resume and out is None:
+        raise ValueError("resume needs the folder of the interrupted optimisation (out)")
+    from taichi_sim.scene.schema import Scene
+    from taichi_sim.simulation import Simulation
+
+    began = time.perf_counter()
+    if isinstance(scene, str | os.PathLike):
+        scene = Scene.load(scene)
+    folder = None if out is None else Path(out)
+    identity = {
+        "scene": _digest(scene.to_dict()),
+        "seed": seed,
+        "precision": precision,
+        "arch": arch,
+        "of": of,
+        "taichi_sim": versions()["taichi-sim"],
+    }
+    with Simulation(
+        scene, precision=precision, arch=arch, envs=envs, memory=memory, seed=seed, threads=threads
+    ) as simulation:
+        problem = Problem(simulation, seed, of)
+        base = base_record(
+            simulation, scene=scene.title, seed=seed, precision=precision, threads=runtime.current().threads, envs=envs,
+            status="running", hashed=False,
+        )  # fmt: skip
+        folder_state = _Folder(folder, base, method, problem, began, callback)
+        journal = Journal(None if folder is None else folder / JOURNAL, identity, resume)
+        try:
+            outcome = minimise(
+                problem, method, iterations, options=options, journal=journal, callback=folder_state.evaluated
+            )
+            problem.apply(outcome.best.z)
+            simulation.run()
+        except (RolloutError, KeyboardInterrupt) as error:
+            folder_state.broken("failed" if isinstance(error, RolloutError) else "interrupted", str(error))
+            raise
+        base["state_hash"] = simulation.state_hash()
+        base["peak_memory_mb"] = round(float(simulation.peak_memory_mb), 1)
+        return folder_state.finished(outcome)
+
+
+class _Folder:
+    """Keeps ``result.json`` (if there is a folder) as good as what is known, after every evaluation."""
+
+    def __init__(
+        self, folder: Path | None, base: dict[str, Any], method: str, problem: Problem, began: float,
+        callback: Callable[[Record], None] | None,
+    ) -> None:  # fmt: skip
+        self.folder, self.base, self.method, self.problem = folder, base, method, problem
+        self.began, self.callback = began, callback
+        self.replayed = 0.0
+        self.result: OptimizationResult | None = None
+
+    def evaluated(self, record: Record) -> None:
+        self.replayed += record.seconds if record.replayed else 0.0
+        if record.best is not None:
+            if self.result is None:
+                start = self.problem.values(record.best.z)
+                self.result = OptimizationResult(
+                    self.method, record.best_loss, record.iteration, [], [], start, start, "", [], self.base
+                )
+            if record.best_loss < self.result.best_loss:
+                self.result.best_loss, self.result.best_iteration = record.best_loss, record.iteration
+                self.result.parameters = self.problem.values(record.best.z)
+            self.result.loss.append(record.loss)
+            self.result.grad_norm.append(record.grad_norm)
+            if not record.replayed:
+                self.write("running")
+        if self.callback is not None:
+            self.callback(record)
+
+    def write(self, status: str) -> None:
+        self.base["status"] = status
+        self.base["wall_s"] = round(time.perf_counter() - self.began + self.replayed, 3)
+        if self.folder is not None:
+            write_result(self.folder, self.result if self.result is not None else self.base)
+
+    def broken(self, status: str, reason: str) -> None:
+        if self.result is not None:
+            self.result.reason = reason
+        else:
+            self.base["reason"] = reason
+        self.write(status)
+
+    def finished(self, outcome: Outcome) -> OptimizationResult:
+        assert self.result is not None
+        self.result.reason = outcome.reason
+        self.result.notes = [*outcome.notes, *history_notes(outcome.losses, outcome.grad_norms)]
+        self.write("finished")
+        return self.result
+
+
+def _digest(table: Any) -> str:
+    """Hash of a scene's content, the same in another process."""
+    return hashlib.sha256(json.dumps(table, sort_keys=True, default=_content).encode()).hexdigest()
+
+
+def _content(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if callable(value):
+        return f"{getattr(value, '__module__', '')}:{getattr(value, '__qualname__', type(value).__qualname__)}"
+    return str(value)

@@ -1,0 +1,108 @@
+"""Every evaluation on disk as soon as it is made, so that a killed optimisation continues as if nothing had happened.
+
+The methods are deterministic functions of the evaluations they have seen. So no optimiser state is saved: a resumed run
+starts from the beginning and is served what was already simulated, bit for bit, until it asks for something new.
+"""
+
+import json
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+
+from taichi_sim.optimization.problem import Point
+
+__all__ = ["Journal"]
+
+_FORMAT = 1
+
+
+class Journal:
+    """Evaluations by the exact bits of their scaled variables; one JSON line each in ``file`` (``None``: memory only).
+
+    ``identity`` holds what decides the loss function (scene, seed, precision, …). With ``resume`` the file is
+    read first; a line torn by the kill is dropped. Raises ``ValueError`` if the file belongs to something else.
+    """
+
+    def __init__(self, file: Path | None, identity: dict[str, object], resume: bool = False) -> None:
+        self.file = file
+        self._seen: dict[bytes, tuple[Point, float]] = {}
+        if file is None:
+            return
+        head = {"format": _FORMAT, **identity}
+        if resume and file.exists() and self._read(head):
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        temporary = file.with_name(file.name + ".new")
+        temporary.write_bytes(_line(head))
+        os.replace(temporary, file)
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def get(self, z: np.ndarray) -> tuple[Point, float] | None:
+        """The evaluation at exactly ``z`` and the seconds it took, if it was made before."""
+        return self._seen.get(z.tobytes())
+
+    def add(self, point: Point, seconds: float) -> None:
+        """Keep an evaluation; on disk before this returns."""
+        self._seen[point.z.tobytes()] = (point, seconds)
+        if self.file is None:
+            return
+        record = {
+            "z": point.z.tolist(),
+            "loss": _number(point.loss),
+            "gradient": [_number(g) for g in point.gradient.tolist()],
+            "bad": point.bad,
+            "seconds": round(seconds, 3),
+        }
+        with open(self.file, "ab") as stream:
+            stream.write(_line(record))
+            stream.flush()
+            os.fsync(stream.fileno())
+
+    def _read(self, head: dict[str, object]) -> bool:
+        """Fill from the file; ``False`` if it was killed before its first line was complete."""
+        assert self.file is not None
+        data = self.file.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        lines = whole.splitlines()
+        if not lines:
+            return False
+        try:
+            found, *records = [json.loads(line) for line in lines]
+            changed = [k for k in head if found.get(k) != head[k]]
+            if changed:
+                what = ", ".join(f"{k} {_short(found.get(k))}, now {_short(head[k])}" for k in changed)
+                raise ValueError(
+                    f"{self.file}: these evaluations are of another problem ({what}); choose another folder or do "
+                    "not resume"
+                )
+            for r in records:
+                gradient = np.array([_back(g) for g in r["gradient"]], dtype=np.float64)
+                point = Point(np.array(r["z"], dtype=np.float64), _back(r["loss"]), gradient, r["bad"])
+                self._seen[point.z.tobytes()] = (point, float(r["seconds"]))
+        except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{self.file}: not a journal of evaluations ({error}); do not resume from it") from None
+        if len(whole) < len(data):
+            with open(self.file, "r+b") as stream:
+                stream.truncate(len(whole))
+        return True
+
+
+def _line(record: dict[str, object]) -> bytes:
+    return json.dumps(record, allow_nan=False).encode() + b"\n"
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _back(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 16 else text[:12] + "…"
