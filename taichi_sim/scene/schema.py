@@ -8,6 +8,7 @@ in their table and are held in ``parameters``, so that a new kind needs no chang
 import copy
 from collections.abc import Mapping
 from os import PathLike
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -96,11 +97,16 @@ class Wall(Table, kw_only=True):
 class Domain(Table, kw_only=True):
     """The box matter lives in, its walls and its grid. Walls stand exactly at ``lower`` and ``upper``."""
 
-    upper: Annotated[Real, real("m", "upper corner", "dim", differentiable=False)]
     lower: Annotated[Real, real("m", "lower corner", "dim", differentiable=False)] = 0.0
+    upper: Annotated[Real, real("m", "upper corner", "dim", differentiable=False)]
     spacing: Annotated[float | None, real("m", "grid spacing", differentiable=False, **POSITIVE)] = None
     cells: Annotated[int | None, other("int", "cells along x, instead of spacing", low=1)] = None
     walls: dict[str, Wall | str] = {}
+
+    def wall(self, name: str) -> Wall:
+        """The wall called ``name``: as given, else the ``default`` one, else separating without friction."""
+        found = self.walls.get(name, self.walls.get("default", Wall()))
+        return Wall(kind=found) if isinstance(found, str) else found
 
     def step(self) -> float:
         """Grid spacing, m."""
@@ -135,7 +141,7 @@ class Material(Kinded, kw_only=True):
     registry: ClassVar[str] = "law"
     preset: Annotated[str | None, other("choice", "name of a shipped material")] = None
     law: Annotated[str | None, other("choice", "name of a constitutive law")] = None
-    density: Annotated[Real | None, real("kg/m^3", "mass per volume at rest", scale="log", **POSITIVE)] = None
+    density: Annotated[Real | None, real("kg/m³", "mass per volume at rest", scale="log", **POSITIVE)] = None
 
 
 class Override(Kinded, kw_only=True):
@@ -143,7 +149,7 @@ class Override(Kinded, kw_only=True):
 
     registry: ClassVar[str] = "law"
     base: Annotated[str, other("path", "name of a material", refers="materials")]
-    density: Annotated[Real | None, real("kg/m^3", "mass per volume at rest", scale="log", **POSITIVE)] = None
+    density: Annotated[Real | None, real("kg/m³", "mass per volume at rest", scale="log", **POSITIVE)] = None
 
 
 class Region(Table, kw_only=True):
@@ -169,7 +175,7 @@ class Body(Table, kw_only=True):
     ] = None
     acceleration: Annotated[
         Real | None,
-        real("m/s^2", "external acceleration", "dim", also=(("any", "dim"), ("any", "any", "dim"))),
+        real("m/s²", "external acceleration", "dim", also=(("any", "dim"), ("any", "any", "dim"))),
     ] = None
     seeding: Annotated[
         str | None,
@@ -265,7 +271,7 @@ class Scene(Table, kw_only=True):
         float, real("s", "time between frames: control, data and video", differentiable=False, **POSITIVE)
     ] = 0.01
     name: Annotated[str | None, other("text", "shown in results; default: the file's stem")] = None
-    gravity: Annotated[Real | None, real("m/s^2", "default -9.81 along the last axis", "dim")] = None
+    gravity: Annotated[Real | None, real("m/s²", "default -9.81 along the last axis", "dim")] = None
     damping: Annotated[Real, real("1/s", "velocity damping on the grid", **NONNEGATIVE)] = 0.0
     solver: SolverSettings = msgspec.field(default_factory=SolverSettings)
     materials: dict[str, Material] = {}
@@ -276,6 +282,13 @@ class Scene(Table, kw_only=True):
     objectives: dict[str, Objective] = {}
     design: list[Design] = []
     camera: Camera = msgspec.field(default_factory=Camera)
+    #: File the scene was read from; not part of what it is (equality and files leave it out).
+    source: str | None = None
+
+    @property
+    def title(self) -> str:
+        """The scene's name, else the stem of its file, else ``"scene"``."""
+        return self.name or (Path(self.source).stem if self.source else "scene")
 
     @property
     def frames(self) -> int:
@@ -323,7 +336,7 @@ class Scene(Table, kw_only=True):
         """Raise ``SceneError`` listing every mistake of the scene; do nothing if there is none."""
         from taichi_sim.scene.load import from_dict
 
-        from_dict(self.to_dict())
+        from_dict(self.to_dict(), self.source)
 
     def resolved(self) -> "Scene":
         """A checked copy with every default filled in and every number a float64 array of its full shape."""

@@ -1,0 +1,195 @@
+"""What must hold between the entries of a scene: time, grid, references, signals, objectives, designs."""
+
+import fnmatch
+from typing import Any
+
+import numpy as np
+
+from taichi_sim.core.errors import unknown
+from taichi_sim.scene import paths
+from taichi_sim.scene.context import Context
+from taichi_sim.scene.kinds import kinds
+from taichi_sim.scene.schema import Body, Domain, Objective, Override, Profile, Scene, Signal, vector, wall_names
+
+#: Largest number of grid nodes: cell numbers are packed into 27 bits.
+MOST_CELLS = 2**27
+MOST_FRAMES = 10_000_000
+_WHOLE = 1e-6
+
+
+def check(scene: Scene, context: Context) -> None:
+    """Add a problem to ``context`` for everything in ``scene`` that does not fit together.
+
+    Entries that were already refused while reading are not judged again.
+    """
+    _time(scene, context)
+    if context.dim is not None and scene.domain is not None:
+        if context.ok("domain.lower", "domain.upper", "domain.spacing", "domain.cells"):
+            _grid(scene.domain, scene.dim, context)
+        if context.ok("domain.walls"):
+            _periodic(scene.domain, scene.dim, context)
+    if not scene.bodies and context.ok("bodies"):
+        context.add("bodies", "the scene is empty; add at least one [bodies.NAME]")
+    for name, body in scene.bodies.items():
+        _body(scene, context, f"bodies.{name}", body)
+    _driven(scene, context)
+    for i, entry in enumerate(scene.design):
+        if entry is not None and entry.path is not None:
+            paths.check_design(scene, context, entry, f"design[{i}]")
+    _repeated_designs(scene, context)
+
+
+def _time(scene: Scene, context: Context) -> None:
+    if not context.ok("duration", "frame_dt"):
+        return
+    ratio = scene.duration / scene.frame_dt
+    frames = max(1, round(ratio)) if ratio < 2 * MOST_FRAMES else MOST_FRAMES + 1
+    if frames > MOST_FRAMES:
+        context.add("frame_dt", f"makes more than {MOST_FRAMES} frames; take it larger", scene.frame_dt)
+    elif abs(ratio - frames) > _WHOLE * max(1.0, frames):
+        context.add(
+            "duration",
+            f"must be a whole number of frame_dt = {scene.frame_dt:g} s; "
+            f"nearest allowed: {frames * scene.frame_dt:.10g}",
+            scene.duration,
+        )
+    dt = scene.solver.dt if context.ok("solver") else None
+    if dt is not None and float(dt) > scene.frame_dt * (1 + 1e-9):
+        context.add("solver.dt", f"must be <= frame_dt = {scene.frame_dt:g} s", dt)
+
+
+def _grid(domain: Domain, dim: int, context: Context) -> None:
+    if (domain.spacing is None) == (domain.cells is None):
+        context.add("domain", "give exactly one of spacing (m) and cells (along x)")
+        return
+    lower, upper = vector(domain.lower, dim), vector(domain.upper, dim)
+    if not (upper > lower).all():
+        axis = int(np.flatnonzero(~(upper > lower))[0])
+        context.add(f"domain.upper[{axis}]", f"must be above domain.lower[{axis}] = {lower[axis]:g} m", upper[axis])
+        return
+    step = domain.step()
+    exact = (upper - lower) / step
+    cells = np.maximum(np.rint(exact), 1)
+    wrong = np.abs(exact - cells) > _WHOLE * np.maximum(1.0, cells)
+    if wrong.any():
+        allowed = ", ".join(f"{x:.10g}" for x in lower + cells * step)
+        context.add(
+            "domain.upper",
+            f"each extent must be a whole number of grid spacings ({step:.10g} m); nearest allowed: [{allowed}]",
+            domain.upper,
+        )
+    elif np.prod(cells) > MOST_CELLS:
+        context.add("domain", f"has {np.prod(cells):.3g} cells, more than {MOST_CELLS}; take a larger spacing")
+
+
+def _periodic(domain: Domain, dim: int, context: Context) -> None:
+    for name in wall_names(dim):
+        axis, side = name.split("_")
+        other = f"{axis}_{'upper' if side == 'lower' else 'lower'}"
+        if domain.wall(name).kind == "periodic" != domain.wall(other).kind:
+            context.add(f"domain.walls.{other}", f"must be periodic too, as {name} is", domain.wall(other).kind)
+
+
+def _body(scene: Scene, context: Context, path: str, body: Body) -> None:
+    material = body.material
+    name = material.base if isinstance(material, Override) else material
+    where = f"{path}.material.base" if isinstance(material, Override) else f"{path}.material"
+    if name is not None and name not in scene.materials and context.ok(where, f"materials.{name}"):
+        context.add(where, unknown("material", name, scene.materials), name)
+    for key in ("velocity", "deformation"):
+        profile = getattr(body, key)
+        if isinstance(profile, Profile) and context.ok(f"{path}.{key}"):
+            _profile(context, f"{path}.{key}", profile)
+    given = {key: _array(getattr(body, key)) for key in ("velocity", "deformation", "acceleration")}
+    counts = {key: len(array) for key, array in given.items() if array.ndim == (3 if key == "deformation" else 2)}
+    if given["acceleration"].ndim == 3:
+        frames, counts["acceleration"] = given["acceleration"].shape[:2]
+        if context.ok("duration", "frame_dt") and frames != scene.frames:
+            context.add(f"{path}.acceleration", f"must have one row a frame: {scene.frames}, got {frames}")
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{key} for {n}" for key, n in counts.items())
+        context.add(path, f"is given for different numbers of particles: {listed}")
+
+
+def _array(value: Any) -> np.ndarray:
+    return np.zeros(()) if value is None or isinstance(value, Profile) else np.asarray(value)
+
+
+def _profile(context: Context, path: str, profile: Profile) -> None:
+    points, values = np.asarray(profile.points), np.asarray(profile.values)
+    if len(points) != len(values):
+        context.add(f"{path}.values", f"must have one entry a point: {len(points)}, got {len(values)}")
+    if not (np.diff(points) > 0).all():
+        context.add(f"{path}.points", "must increase", profile.points)
+    if path.endswith("deformation") and not (values > 0).all():
+        context.add(f"{path}.values", "stretches must be > 0", profile.values)
+
+
+def _driven(scene: Scene, context: Context) -> None:
+    """References and signals of fields, actuators and objectives."""
+    for name, field in scene.fields.items():
+        if field.signal is not None:
+            check_signal(scene, context, f"fields.{name}.signal", field.signal)
+    for name, actuator in scene.actuators.items():
+        path = f"actuators.{name}"
+        _reference(scene, context, path, actuator.body, actuator.region)
+        if actuator.signal is not None:
+            check_signal(scene, context, f"{path}.signal", actuator.signal)
+        if context.ok(path, "dim"):
+            try:
+                kinds("actuator").get(actuator.kind).command(actuator.parameters, np.zeros(1))
+            except ValueError as error:
+                context.add(path, str(error))
+    for name, objective in scene.objectives.items():
+        path = f"objectives.{name}"
+        _reference(scene, context, path, objective.body, objective.region)
+        if context.ok(path):
+            _objective(scene, context, path, objective)
+
+
+def _reference(scene: Scene, context: Context, path: str, body: str | None, region: str | None) -> None:
+    if body is None:
+        if region is not None and context.ok(path):
+            context.add(f"{path}.region", "needs a body", region)
+        return
+    if body not in scene.bodies:
+        if context.ok(f"{path}.body", f"bodies.{body}"):
+            context.add(f"{path}.body", unknown("body", body, scene.bodies), body)
+    elif region is not None and region not in (regions := scene.bodies[body].regions):
+        if context.ok(f"{path}.region", f"bodies.{body}.regions"):
+            context.add(f"{path}.region", unknown(f"region of body {body!r},", region, regions), region)
+
+
+def check_signal(scene: Scene, context: Context, path: str, signal: Signal) -> None:
+    """Evaluate a signal at every frame; its own ``ValueError`` becomes a problem."""
+    if not context.ok(path, "duration", "frame_dt"):
+        return
+    try:
+        kinds("signal").get(signal.kind).value(signal.parameters, scene.times)
+    except ValueError as error:
+        context.add(path, str(error))
+
+
+def _objective(scene: Scene, context: Context, path: str, objective: Objective) -> None:
+    kind = kinds("objective").get(objective.kind)
+    if objective.when is not None and objective.when not in kind.allowed:
+        context.add(f"{path}.when", f"{kind.name} allows {' or '.join(map(repr, kind.allowed))}", objective.when)
+    try:
+        kind.prepare(objective.parameters, context.folder or ".")
+    except ValueError as error:
+        context.add(path, str(error))
+    driven = objective.parameters.get("actuators")
+    if isinstance(driven, str) and not fnmatch.filter(scene.actuators, driven) and context.ok("actuators"):
+        context.add(f"{path}.actuators", unknown("actuator", driven, scene.actuators), driven)
+
+
+def _repeated_designs(scene: Scene, context: Context) -> None:
+    if context.problems:
+        return
+    seen: dict[str, int] = {}
+    for i, entry in enumerate(scene.design):
+        for path in paths.matching(scene, entry.path):
+            if path in seen:
+                context.add(f"design[{i}].path", f"names {path}, which design[{seen[path]}] names too", entry.path)
+                break
+            seen[path] = i

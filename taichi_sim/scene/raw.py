@@ -1,0 +1,64 @@
+"""Scene structs as nested tables of plain values, the form that files hold and that is read and compared."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from taichi_sim.scene.schema import FORMAT, Kinded, Scene, Table, Wall
+
+#: Arrays of up to this many numbers are written as lists; larger ones stay arrays (and go to .npy files).
+INLINE = 64
+#: Fields that say where a scene came from, not what it is.
+_PROVENANCE = ("source",)
+
+
+def to_raw(value: Any) -> Any:
+    """``value`` as dicts, lists and plain numbers; entries that hold their default are left out."""
+    if isinstance(value, Table):
+        return _table(value)
+    if isinstance(value, Mapping):
+        return {key: to_raw(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_raw(item) for item in value]
+    if isinstance(value, np.ndarray) and value.size <= INLINE:
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
+
+
+def _table(table: Table) -> dict[str, Any]:
+    result: dict[str, Any] = {"format": FORMAT} if isinstance(table, Scene) else {}
+    for field in msgspec.structs.fields(table):
+        if field.name == "parameters" or field.name in _PROVENANCE:
+            continue
+        item = to_raw(getattr(table, field.name))
+        kept = field.required or (isinstance(table, Wall) and field.name == "kind")
+        if not kept and (item is None or _is_default(field, item)):
+            continue
+        result[field.name] = item
+    if isinstance(table, Kinded):
+        result.update({key: to_raw(item) for key, item in table.parameters.items()})
+    return result
+
+
+def _is_default(field: msgspec.structs.FieldInfo, item: Any) -> bool:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return isinstance(item, dict | list) and not item
+    return not isinstance(item, np.ndarray) and type(item) is type(field.default) and item == field.default
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two raw values are equal; a list equals an array of the same numbers."""
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        try:
+            return np.array_equal(np.asarray(a), np.asarray(b))
+        except (ValueError, TypeError):
+            return False
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+    return bool(a == b)

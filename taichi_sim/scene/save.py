@@ -1,0 +1,96 @@
+"""Scenes to files: readable TOML, exact numbers, large arrays beside it, nothing half written."""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from taichi_sim.core.errors import Problem, SceneError
+from taichi_sim.scene.raw import INLINE, to_raw
+from taichi_sim.scene.schema import Scene
+from taichi_sim.scene.toml import dumps
+
+
+def save(scene: Scene, path: "str | PathLike[str]") -> str:
+    """Write ``scene`` to ``path`` and arrays of more than 64 numbers to ``<stem>.<entry>.npy`` beside it.
+
+    Each file appears whole or not at all; the scene last. Raises ``SceneError`` naming entries that a file cannot
+    hold (a local function), ``OSError`` if the folder cannot be written.
+    """
+    file = Path(path).expanduser().resolve()
+    problems: list[Problem] = []
+    arrays: dict[Path, np.ndarray] = {}
+    table = _portable(to_raw(scene), "", file, arrays, problems)
+    if problems:
+        raise SceneError(problems, str(path))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for target, array in arrays.items():
+        _write(target, lambda stream, array=array: np.save(stream, array, allow_pickle=False))
+    text = dumps(table).encode()
+    _write(file, lambda stream: stream.write(text))
+    return str(path)
+
+
+def _portable(value: Any, path: str, file: Path, arrays: dict[Path, np.ndarray], problems: list[Problem]) -> Any:
+    """``value`` as a file can hold it: arrays as references, files relative where they lie beside the scene."""
+    if isinstance(value, Mapping):
+        return {
+            key: _portable(item, f"{path}.{key}" if path else str(key), file, arrays, problems)
+            for key, item in value.items()
+            if item is not None
+        }
+    if isinstance(value, list):
+        return [_portable(item, f"{path}[{i}]", file, arrays, problems) for i, item in enumerate(value)]
+    if isinstance(value, np.ndarray) and value.size > INLINE:
+        target = file.with_name(f"{file.stem}.{path.replace('[', '.').replace(']', '')}.npy")
+        arrays[target] = np.ascontiguousarray(value, np.float64)
+        return {"file": target.name}
+    if callable(value):
+        return _importable(value, path, problems)
+    if isinstance(value, str | Path) and path.rsplit(".", 1)[-1] == "file":
+        return _relative(Path(value), file.parent)
+    if isinstance(value, Path):
+        return str(value)
+    if not isinstance(value, str | int | float | np.ndarray):
+        problems.append(Problem(path, "cannot be written to a file", value, True))
+    return value
+
+
+def _relative(file: Path, folder: Path) -> str:
+    """``file`` relative to ``folder`` if it lies inside it, else absolute, so that both can be moved together."""
+    if not str(file) or str(file) == ".":
+        return ""
+    whole = file.expanduser().resolve()
+    return whole.relative_to(folder).as_posix() if whole.is_relative_to(folder) else str(whole)
+
+
+def _importable(function: Any, path: str, problems: list[Problem]) -> str:
+    module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "<unnamed>")
+    if not module or module == "__main__" or "<" in name:
+        message = "is a local Python function, which a file cannot hold; put it in a module: 'package.module:function'"
+        problems.append(Problem(path, message, function, True))
+    return f"{module}:{name}"
+
+
+def _write(file: Path, write: Any) -> None:
+    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            write(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, file)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
