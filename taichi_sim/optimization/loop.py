@@ -147,7 +147,7 @@ class Objective:
         if note and index > 0 and None not in self.losses[:-1]:
             self.notes.append(note)
         for path in self.problem.zero_gradients(point):
-            if path not in self._zero:
+            if path not in self._zero and point.loss != 0:  # at a loss of squares that is 0 all is well
                 self._zero.add(path)
                 self.notes.append(self._zero_note(path, index))
         if self.callback is not None:
@@ -209,7 +209,8 @@ def minimise(
     or option, :class:`RolloutError` if the start itself cannot be simulated.
     """
     chosen, numbers = prepare(method, iterations, options)
-    objective = Objective(problem, iterations, journal or Journal(None, {}), callback)
+    journal = Journal(None, {}) if journal is None else journal
+    objective = Objective(problem, iterations, journal, callback)
     start = objective(problem.start)
     if start.bad:
         raise RolloutError(f"the start of the optimisation cannot be used: {start.bad}")
