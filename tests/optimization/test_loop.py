@@ -61,7 +61,7 @@ def test_steps_that_cannot_be_simulated_are_halved_and_named_once(method, kind):
     assert bad and bad[0] > 0
     notes = [n for n in outcome.notes if "rejected" in n]
     assert len(notes) == 1 and notes[0].startswith(f"evaluation {bad[0]}: ")
-    assert {"gradient": "gradient of x[1] is nan", "loss": "loss is nan", "raise": "particle 7"}[kind] in notes[0]
+    assert {"gradient": "gradient of x[", "loss": "loss is nan", "raise": "particle 7"}[kind] in notes[0]
 
 
 def test_halving_goes_half_way_back():
