@@ -112,6 +112,7 @@ def start(precision: str = "f32", arch: str = "cpu", threads: int | None = None)
             default_fp=ti.f64 if precision == "f64" else ti.f32,
             cpu_max_num_threads=threads,
             log_level=ti.ERROR,
+            verbose=False,
             **options,
         )
         if arch == "cuda" and ti.cfg.arch != ti.cuda:

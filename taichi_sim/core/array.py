@@ -1,5 +1,6 @@
 """The declaration of a physical quantity: everything else about it is derived from this."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,8 @@ class Array:
     """One named physical quantity.
 
     ``element`` is the shape of one value: ``()``, ``("dim",)``, ``("dim", "dim")`` or plain numbers. ``domain`` names
-    what it lives on (``particle``, ``node``, ``env``, …); its size is known when a scene is compiled.
+    what it lives on (``particle``, ``node``, ``env``, …; a tuple for several axes); sizes are known when a scene is
+    compiled.
 
     ``role`` decides what leads the shape and what its adjoint looks like:
 
@@ -21,19 +23,19 @@ class Array:
     role      shape                   adjoint ``d_<name>``
     ========= ======================= =====================================================
     state     (slots, domain)         (domain), updated in place as the sweep moves backwards
-    param     (domain)                (workers, domain) in f64, one private copy a worker
-    input     (frames, domain)        (workers, frames, domain) in f64
+    param     (domain)                (partitions, domain) in f64, one private copy a partition
+    input     (frames, domain)        (partitions, frames, domain) in f64
     scratch   (domain)                none
     ========= ======================= =====================================================
 
-    Adjoints of parameters sum over millions of particle-substeps: they are always f64, and every worker (a fixed
-    share of the particles, independent of threads) has its own copy, so that sums need no atomics and no order is
-    left to chance. ``exclusive`` parameters are touched by one worker only and need no copies.
+    Adjoints of parameters sum over millions of particle-substeps: they are always f64, and every partition (a fixed
+    share of the particles of an environment, independent of threads) has its own copy, so that sums need no atomics
+    and no order is left to chance. ``exclusive`` parameters are touched by one partition only and need no copies.
     """
 
     name: str
     element: tuple[Any, ...]
-    domain: str
+    domain: str | tuple[str, ...]
     role: str
     unit: str
     doc: str
@@ -44,6 +46,11 @@ class Array:
     def __post_init__(self) -> None:
         if self.role not in ROLES:
             raise ValueError(f"array {self.name!r}: role must be one of {ROLES}, got {self.role!r}")
+
+    def domain_shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """Sizes of the domain's axes."""
+        axes = (self.domain,) if isinstance(self.domain, str) else self.domain
+        return tuple(max(1, sizes[axis]) for axis in axes)
 
     def element_shape(self, dim: int) -> tuple[int, ...]:
         """Shape of one value in ``dim`` dimensions."""

@@ -53,7 +53,7 @@ def bind_kernel(kernel: Any, store: Store, fixed: Mapping[str, Any], plain: bool
         name, note = declared.name, declared.annotation
         if name in fixed:
             arguments.append(fixed[name])
-        elif isinstance(note, ti.types.NdarrayType):
+        elif isinstance(note, ti.types.ndarray):
             if name not in store:
                 raise ValueError(f"kernel {kernel.__name__!r}: {unknown('array', name, store.arrays)}")
             array = store[name]

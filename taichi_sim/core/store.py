@@ -15,7 +15,7 @@ MAX_ELEMENTS = 2**31 - 1
 class Store:
     """Arrays by name, their adjoints as ``d_<name>``.
 
-    ``sizes`` gives the number of values of every domain; ``slots``, ``frames`` and ``workers`` are the leading sizes
+    ``sizes`` gives the number of values of every domain; ``slots``, ``frames`` and ``partitions`` are the leading sizes
     explained in :class:`~taichi_sim.core.array.Array`. Raises ``ValueError`` for an array too large for Taichi.
     """
 
@@ -27,7 +27,7 @@ class Store:
         dim: int,
         slots: int,
         frames: int,
-        workers: int,
+        partitions: int,
         gradients: bool = True,
     ) -> None:
         self.runtime = runtime
@@ -38,15 +38,15 @@ class Store:
         self.arrays: dict[str, ti.Ndarray] = {}
         self._views: dict[str, np.ndarray] = {}
         for a in self.specs.values():
-            size = sizes[a.domain]
+            size = a.domain_shape(sizes)
             lead = {"state": (slots,), "input": (frames,)}.get(a.role, ())
-            self._allocate(a.name, a.taichi_type(runtime, dim), (*lead, size), a)
+            self._allocate(a.name, a.taichi_type(runtime, dim), (*lead, *size), a)
             if not gradients or a.role == "scratch" or a.dtype == "int" or not a.differentiable:
                 continue
             if a.role == "state":
-                self._allocate(f"d_{a.name}", a.taichi_type(runtime, dim), (size,), a)
+                self._allocate(f"d_{a.name}", a.taichi_type(runtime, dim), size, a)
             else:
-                shape = (size,) if a.exclusive else (workers, *lead, size)
+                shape = size if a.exclusive else (partitions, *lead, *size)
                 self._allocate(f"d_{a.name}", a.taichi_type(runtime, dim, "f64"), shape, a)
 
     def _allocate(self, name: str, dtype, shape: tuple[int, ...], spec: Array) -> None:
@@ -56,7 +56,7 @@ class Store:
                 f"array {name!r} would hold {elements:,} numbers, Taichi addresses {MAX_ELEMENTS:,}: "
                 "use a larger domain.spacing, fewer particles, or a smaller memory budget"
             )
-        array = ti.ndarray(dtype, tuple(max(1, s) for s in shape))
+        array = ti.ndarray(dtype, shape)
         self.arrays[name] = array
         if self.runtime.arch == "cpu":
             self._views[name] = _host_view(array)
@@ -95,7 +95,7 @@ class Store:
         return [a.name for a in self.specs.values() if a.role == "state"]
 
     def reduced_adjoint(self, name: str) -> np.ndarray:
-        """Adjoint of a parameter or input summed over workers, f64."""
+        """Adjoint of a parameter or input summed over partitions, f64."""
         values = self.view(f"d_{name}")
         return np.array(values) if self.specs[name].exclusive else values.sum(axis=0)
 

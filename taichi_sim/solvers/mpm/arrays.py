@@ -1,0 +1,133 @@
+"""The arrays of the MPM solver, declared once; and the sizes of one compiled scene."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from taichi_sim.core.array import Array
+from taichi_sim.solvers.mpm.order import BLOCK
+
+#: Nodes kept free around the domain: a quadratic stencil reaches one node beyond the wall it touches.
+PADDING = 3
+
+#: Cells a particle may move between two sorts before it could touch a block that is not active.
+MOST_DRIFT = 3.0
+
+
+@dataclass(frozen=True)
+class MpmPlan:
+    """Sizes of one compiled scene, all decided before memory is touched.
+
+    ``laws`` holds the functions of each law as kernels take them, ``law_ranges[l]`` the particles of law ``l`` in
+    device order (local to an environment), ``periodic`` one flag an axis.
+    """
+
+    dim: int
+    spacing: float
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    periodic: tuple[bool, ...]
+    envs: int
+    partitions: int
+    particles: int
+    laws: tuple[tuple[Callable[..., object], ...], ...]
+    law_ranges: tuple[tuple[int, int], ...]
+    rows: int
+    groups: int
+    fields: int
+    contacts: int
+    driven: bool
+    sort_every: int
+    segment_mode: bool
+
+    @property
+    def cells(self) -> tuple[int, ...]:
+        """Cells of the domain along each axis."""
+        return tuple(round((hi - lo) / self.spacing) for lo, hi in zip(self.lower, self.upper, strict=True))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Nodes along each axis: padding on both sides, rounded up to whole blocks."""
+        return tuple(-(-(c + 1 + 2 * PADDING) // BLOCK) * BLOCK for c in self.cells)
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of one environment's grid."""
+        return int(np.prod(self.sizes, dtype=np.int64))
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of one environment's grid."""
+        return self.nodes // BLOCK**self.dim
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Strides of a linear node index; the last axis is contiguous."""
+        return tuple(int(np.prod(self.sizes[d + 1 :], dtype=np.int64)) for d in range(self.dim))
+
+    @property
+    def origin(self) -> np.ndarray:
+        """Position of node 0, m."""
+        return np.asarray(self.lower) - PADDING * self.spacing
+
+    @property
+    def workers(self) -> int:
+        """Fixed shares of the work."""
+        return self.envs * self.partitions
+
+    def node_positions(self) -> np.ndarray:
+        """(nodes, dim) positions of an environment's nodes, m."""
+        axes = [self.origin[d] + self.spacing * np.arange(self.sizes[d]) for d in range(self.dim)]
+        return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.dim)
+
+
+_V, _M = ("dim",), ("dim", "dim")
+
+STATE = (
+    Array("x", _V, "particle", "state", "m", "position"),
+    Array("v", _V, "particle", "state", "m/s", "velocity"),
+    Array("C", _M, "particle", "state", "1/s", "affine velocity (APIC)"),
+    Array("F", _M, "particle", "state", "1", "deformation gradient"),
+)
+
+PARAMETERS = (
+    Array("material", (8,), "row", "param", "mixed", "rest volume [m^dim], mass [kg], six law coefficients"),
+    Array("step", (2,), "env", "param", "mixed", "substep dt [s], velocity damping [1/s]"),
+    Array("gravity", _V, "env", "param", "m/s²", "acceleration of everything"),
+    Array("active_stress", _M, "group", "input", "Pa", "active second Piola-Kirchhoff stress of an actuated group"),
+    Array("active_acceleration", _V, "group", "input", "m/s²", "body acceleration of an actuated group"),
+    Array("particle_acceleration", _V, "driven", "input", "m/s²", "given per particle", differentiable=False),
+    Array("field_gain", (), "field", "input", "1", "factor of a force field"),
+    Array("contact_normal", _V, "contact", "param", "1", "outward normal at a node", exclusive=True),
+    Array("contact_alpha", (), "contact", "param", "1", "weight of a contact, 0 … 1", exclusive=True),
+    Array("contact_friction", (), "contact", "param", "1", "Coulomb coefficient", exclusive=True),
+)
+
+SCRATCH = (
+    Array("id", (), ("order", "particle"), "scratch", "1", "particle in body order, of every order in a segment", dtype="int"),
+    Array("permutation", (), ("order", "particle"), "scratch", "1", "place before the sort", dtype="int"),
+    Array("tag", (2,), "body_particle", "scratch", "1", "material row and actuated group", dtype="int"),
+    Array("field_acceleration", _V, "field_node", "scratch", "m/s²", "force fields sampled at the nodes"),
+    Array("contact_head", (), "env_node", "scratch", "1", "first contact of a node, -1 for none", dtype="int"),
+    Array("contact_next", (), "contact", "scratch", "1", "next contact of the node", dtype="int"),
+    Array("contact_kind", (), "contact", "scratch", "1", "sticky, slip, separate", dtype="int"),
+    Array("copies", (4,), "copy_node", "scratch", "kg m/s, kg", "private sums of momentum and mass"),
+    Array("velocity", (4,), "env_node", "scratch", "m/s, kg", "grid velocity"),
+    Array("grid_bar", (4,), "env_node", "scratch", "-", "adjoint of grid momentum and mass"),
+    Array("saved", (4,), "saved_node", "scratch", "kg m/s, kg", "active grid of every substep in a segment"),
+    Array("blocks", (), ("order", "env_block"), "scratch", "1", "active blocks, packed coordinates", dtype="int"),
+    Array("block_count", (), ("order", "env"), "scratch", "1", "number of active blocks", dtype="int"),
+    Array("key", (), "particle", "scratch", "1", "sort key", dtype="int"),
+    Array("tally", (), "tally", "scratch", "1", "particles in a block", dtype="int"),
+    Array("mark", (), "tally", "scratch", "1", "block is active", dtype="int"),
+    Array("x_moved", _V, "particle", "scratch", "m", "room for sorting"),
+    Array("v_moved", _V, "particle", "scratch", "m/s", "room for sorting"),
+    Array("C_moved", _M, "particle", "scratch", "1/s", "room for sorting"),
+    Array("F_moved", _M, "particle", "scratch", "1", "room for sorting"),
+    Array("lattice", (), "lattice", "scratch", "m", "spacing, its inverse, mass floor, origin, period, lower bound"),
+    Array("extent", (), "extent", "scratch", "1", "sizes, strides, counts", dtype="int"),
+    Array("work", (), "work", "scratch", "1", "first and last particle of every law and worker", dtype="int"),
+    Array("flag", (), ("worker", "flag"), "scratch", "1", "kind, slot, particle of the first bad particle", dtype="int"),
+    Array("speed", (), "worker", "scratch", "m/s", "fastest component since the last sort"),
+)
