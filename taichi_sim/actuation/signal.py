@@ -21,7 +21,7 @@ Values = dict[str, Any]
 OUTPUT = (
     Parameter(
         "squash",
-        "1",
+        "",
         "none",
         "how the raw value is kept within the limits: tanh, sigmoid (smooth), clip, or none",
         kind="choice",

@@ -142,8 +142,8 @@ def checked(what: str, evaluation: Evaluation, frame: Frame) -> Evaluation:
 
     Raises ``ValueError`` naming ``what`` if a number is not finite or a derivative has not the shape it must have.
     """
-    value = np.asarray(evaluation.value, np.float64)
     at = f"at t = {frame.time:g} s"
+    value = _numbers(what, "value", evaluation.value)
     if value.size != 1 or not np.isfinite(value).all():
         raise ValueError(f"{what}: the value must be one finite number, got {evaluation.value!r} {at}")
     result = Evaluation(float(value.reshape(())), parameters=evaluation.parameters)
@@ -151,7 +151,7 @@ def checked(what: str, evaluation: Evaluation, frame: Frame) -> Evaluation:
         derivative = getattr(evaluation, name)
         if derivative is None:
             continue
-        derivative = np.asarray(derivative, np.float64)
+        derivative = _numbers(what, f"derivative by {name}", derivative)
         expected = getattr(frame, name).shape
         if derivative.shape != expected:
             raise ValueError(f"{what}: the derivative by {name} has shape {derivative.shape}, must be {expected}")
@@ -159,6 +159,13 @@ def checked(what: str, evaluation: Evaluation, frame: Frame) -> Evaluation:
             raise ValueError(f"{what}: the derivative by {name} is not finite {at}")
         setattr(result, name, derivative)
     return result
+
+
+def _numbers(what: str, name: str, value: Any) -> np.ndarray:
+    try:
+        return np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what}: the {name} must be made of numbers, got {value!r:.60}") from None
 
 
 objectives: Registry[ObjectiveKind] = Registry("objective", "taichi_sim.objectives.kinds")

@@ -12,7 +12,6 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -56,78 +55,46 @@ def taichi_kernel(
             raise ValueError(f"kernel {name!r} has no argument {constant!r}")
     if ("loss" in annotations) == (loss is not None):
         raise ValueError(f"kernel {name!r} needs an argument 'loss', or the field it adds to as loss=; one of the two")
-    if loss is not None and (not hasattr(loss, "shape") or tuple(loss.shape) != () or loss.grad is None):
+    if loss is not None and (not hasattr(loss, "shape") or tuple(loss.shape) != () or not _has_gradient(loss)):
         raise ValueError(f"kernel {name!r}: the loss field must be ti.field(float, shape=(), needs_grad=True)")
 
-    call = _Call(kernel, annotations, loss, constants)
-
     def function(frame: Frame) -> tuple[float, dict[str, np.ndarray]]:
-        return call.run(frame)
+        with runtime.launch_lock:
+            return _run(kernel, annotations, loss, constants, frame)
 
     function.__name__ = function.__qualname__ = name
     return function
 
 
-@dataclass
-class _Arrays:
-    """Device arrays of one problem size, good for as long as the runtime that made them."""
-
-    owner: runtime.Runtime
-    sizes: tuple
-    inputs: dict[str, Any]
-    loss: Any
+def _has_gradient(loss: Any) -> bool:
+    gradient = getattr(loss, "grad", None)  # of a field without needs_grad: a field without a place
+    return gradient is not None and (not hasattr(gradient, "parent") or gradient.parent() is not None)
 
 
-class _Call:
-    def __init__(self, kernel: Any, annotations: dict[str, Any], loss: Any, constants: dict[str, Any]) -> None:
-        self._kernel = kernel
-        self._annotations = annotations
-        self._field = loss
-        self._constants = constants
-        self._arrays: _Arrays | None = None
+def _run(
+    kernel: Any, annotations: dict[str, Any], field: Any, constants: dict[str, Any], frame: Frame
+) -> tuple[float, dict[str, np.ndarray]]:
+    """Value and derivatives at one frame.
 
-    def run(self, frame: Frame) -> tuple[float, dict[str, np.ndarray]]:
-        with runtime.launch_lock:
-            arrays = self._ready(frame)
-            for name, array in arrays.inputs.items():
-                shown = array.to_numpy()
-                array.from_numpy(np.ascontiguousarray(getattr(frame, name), shown.dtype).reshape(shown.shape))
-                array.grad.fill(0.0)
-            arguments = [self._argument(name, arrays, frame) for name in self._annotations]
-            arrays.loss.fill(0.0)
-            self._kernel(*arguments)
-            value = float(arrays.loss.to_numpy().reshape(()))
-            arrays.loss.grad.fill(1.0)
-            self._kernel.grad(*arguments)
-            derivatives = {
-                name: array.grad.to_numpy().astype(np.float64).reshape(getattr(frame, name).shape)
-                for name, array in arrays.inputs.items()
-            }
-        return value, derivatives
-
-    def _argument(self, name: str, arrays: _Arrays, frame: Frame) -> Any:
-        if name in self._constants:
-            return self._constants[name]
-        if name in _NUMBERS:
-            return getattr(frame, name)
-        return arrays.loss if name == "loss" else arrays.inputs[name]
-
-    def _ready(self, frame: Frame) -> _Arrays:
-        owner = runtime.current()
-        sizes = (frame.position.shape, frame.activation.shape)
-        if self._arrays is None or self._arrays.owner is not owner or self._arrays.sizes != sizes:
-            inputs = {
-                name: _array_for(annotation, getattr(frame, name).shape, name in _VECTORS)
-                for name, annotation in self._annotations.items()
-                if name in INPUTS and name not in self._constants
-            }
-            loss = self._field
-            if loss is None:
-                annotation = self._annotations["loss"]
-                shape = (1,) if getattr(annotation, "ndim", None) == 1 else ()
-                loss = ti.ndarray(_number_type(annotation), shape, needs_grad=True)
-            self._arrays = _Arrays(owner, sizes, inputs, loss)
-        return self._arrays
+    The arrays live for this call only: one that outlives its runtime would free memory of the next.
+    """
+    inputs = {
+        name: _array_for(annotation, getattr(frame, name), name in _VECTORS)
+        for name, annotation in annotations.items()
+        if name in INPUTS and name not in constants
+    }
+    loss = field
+    if loss is None:
+        shape = (1,) if getattr(annotations["loss"], "ndim", None) == 1 else ()
+        loss = ti.ndarray(_number_type(annotations["loss"]), shape, needs_grad=True)
+    known = {name: getattr(frame, name) for name in _NUMBERS} | {"loss": loss} | inputs | constants
+    arguments = [known[name] for name in annotations]
+    loss.fill(0.0)
+    kernel(*arguments)
+    value = float(loss.to_numpy().reshape(()))
+    loss.grad.fill(1.0)
+    kernel.grad(*arguments)
+    return value, {name: array.grad.to_numpy().astype(np.float64) for name, array in inputs.items()}
 
 
 def _number_type(annotation: Any) -> Any:
@@ -135,9 +102,13 @@ def _number_type(annotation: Any) -> Any:
     return runtime.current().real if dtype is None else getattr(dtype, "dtype", dtype)  # a vector's or its own
 
 
-def _array_for(annotation: Any, shape: tuple[int, ...], vectors: bool) -> Any:
-    """An ndarray the kernel accepts for a quantity of ``shape`` (particles, dim) or (size,)."""
+def _array_for(annotation: Any, values: np.ndarray, vectors: bool) -> Any:
+    """An ndarray the kernel accepts holding ``values``, (particles, dim) or (size,), with a gradient of zero."""
     number = _number_type(annotation)
     if vectors and getattr(annotation, "ndim", None) != 2:
-        return ti.ndarray(ti.types.vector(shape[1], number), shape[:1], needs_grad=True)
-    return ti.ndarray(number, shape, needs_grad=True)
+        array = ti.ndarray(ti.types.vector(values.shape[1], number), values.shape[:1], needs_grad=True)
+    else:
+        array = ti.ndarray(number, values.shape, needs_grad=True)
+    array.from_numpy(np.ascontiguousarray(values, np.float32 if number == ti.f32 else np.float64))
+    array.grad.fill(0.0)
+    return array

@@ -57,9 +57,9 @@ signals.add(
         own=(
             Parameter("values", "1", (), "activation of each frame", shape=("any",)),
             Parameter(
-                "file", "1", "", "file to read the values from instead: .npy or .csv, one row a frame", kind="file"
+                "file", "", "", "file to read the values from instead: .npy or .csv, one row a frame", kind="file"
             ),
-            Parameter("column", "1", 0, "which column of the file, from 0", kind="int", low=0),
+            Parameter("column", "", 0, "which column of the file, from 0", kind="int", low=0),
         ),
         raw=_raw,
         raw_vjp=_raw_vjp,

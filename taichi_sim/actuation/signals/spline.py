@@ -45,7 +45,7 @@ signals.add(
             Parameter("values", "1", None, "activation at each knot", shape=("any",)),
             Parameter(
                 "ends",
-                "1",
+                "",
                 "natural",
                 "no curvature at the ends (natural), or the first two and last two pieces are one cubic (not-a-knot)",
                 kind="choice",

@@ -32,7 +32,7 @@ objectives.add(
         doc="distance of the centre of mass to a point, m, or its square",
         parameters=(
             Parameter("target", "m", None, "the point", shape=("dim",)),
-            Parameter("squared", "1", False, "square the distance (m²): smooth at the target", kind="flag"),
+            Parameter("squared", "", False, "square the distance (m²): smooth at the target", kind="flag"),
         ),
         rule=_rule,
         example=lambda dim, rng: {"target": rng.normal(size=dim), "squared": bool(rng.integers(2))},

@@ -105,10 +105,7 @@ def _rule(p: Values, frame: Frame) -> Evaluation:
             if name not in INPUTS:
                 raise ValueError(f"{what} returned a derivative by an {unknown('name', str(name), INPUTS)}")
         result = Evaluation(value, **derivatives)
-    try:
-        return checked(what, replace(result, parameters={}), frame)
-    except TypeError:
-        raise ValueError(f"{what} returned something that is not a number, or not an array of numbers") from None
+    return checked(what, replace(result, parameters={}), frame)
 
 
 def example_function(frame: Frame) -> tuple[float, dict[str, np.ndarray]]:
@@ -132,7 +129,7 @@ objectives.add(
         parameters=(
             Parameter(
                 "function",
-                "1",
+                "",
                 None,
                 "callable, 'package.module:name' or 'file.py:name': fn(frame) -> (value, {'position': derivative, …})",
                 kind="text",

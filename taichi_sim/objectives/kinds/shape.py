@@ -51,11 +51,11 @@ objectives.add(
         parameters=(
             Parameter("target", "m", (), "target points", shape=("any", "dim")),
             Parameter(
-                "file", "1", "", "file to read the points from instead: .npy or .csv, one point a row", kind="file"
+                "file", "", "", "file to read the points from instead: .npy or .csv, one point a row", kind="file"
             ),
             Parameter(
                 "mode",
-                "1",
+                "",
                 "chamfer",
                 "both ways (chamfer), or only from the particles to the target (nearest)",
                 kind="choice",

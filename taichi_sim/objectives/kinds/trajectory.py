@@ -148,9 +148,9 @@ objectives.add(
             Parameter("times", "s", (), "increasing times of the data", shape=("any",), differentiable=False),
             Parameter("data", "m", (), "markers over time, NaN where not seen", shape=("any", "any", "dim")),
             Parameter(
-                "file", "1", "", "file to read both from instead: .npy or .csv, a row: time, markers", kind="file"
+                "file", "", "", "file to read both from instead: .npy or .csv, a row: time, markers", kind="file"
             ),
-            Parameter("count", "1", 4, "how many nearest particles carry a marker", kind="int", low=1),
+            Parameter("count", "", 4, "how many nearest particles carry a marker", kind="int", low=1),
             Parameter("radius", "m", 0.0, "if not 0: all particles this near carry it", low=0.0, differentiable=False),
         ),
         rule=_rule,

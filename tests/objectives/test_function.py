@@ -1,0 +1,87 @@
+"""A user's own function: how it is found, what it may return, what is said when it is wrong."""
+
+import numpy as np
+import pytest
+
+from taichi_sim.objectives.objective import Evaluation, Frame, objectives
+
+KIND = objectives.get("function")
+FRAME = Frame(
+    time=0.5, index=50, position=np.arange(6.0).reshape(3, 2), velocity=np.ones((3, 2)), rest=np.zeros((3, 2)),
+    activation=np.ones(2), frame_dt=0.01, mass=np.ones(3),
+)  # fmt: skip
+
+
+def height(frame: Frame):
+    """Mean of y."""
+    return frame.position[:, 1].mean(), {"position": np.tile([0.0, 1 / 3], (3, 1))}
+
+
+def test_callable_name_and_file(tmp_path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\n\ndef height(frame):\n"
+        "    return frame.position[:, 1].mean(), {'position': np.tile([0.0, 1 / 3], (3, 1))}\n"
+    )
+    expected = KIND.evaluate({"function": height}, FRAME)
+    assert expected.value == 3.0 and expected.velocity is None and expected.position.shape == (3, 2)
+    for params in (
+        KIND.prepare({"function": "mine.py:height"}, tmp_path),
+        {"function": f"{tmp_path / 'mine.py'}:height"},
+        {"function": f"{__name__}:height"},
+    ):
+        found = KIND.evaluate(params, FRAME)
+        assert found.value == expected.value and np.array_equal(found.position, expected.position)
+
+
+def test_an_evaluation_may_be_returned() -> None:
+    found = KIND.evaluate({"function": lambda f: Evaluation(2, activation=[1, 0])}, FRAME)
+    assert found.value == 2.0 and found.activation.tolist() == [1.0, 0.0]
+
+
+def test_a_function_with_a_fixed_argument_is_named_too() -> None:
+    from functools import partial
+
+    with pytest.raises(ValueError, match="partial"):
+        KIND.evaluate({"function": partial(lambda k, f: np.nan, 3)}, FRAME)
+
+
+@pytest.mark.parametrize(
+    ("function", "sentence"),
+    [
+        (lambda f: (np.nan, {}), "the value must be one finite number, got nan at t = 0.5 s"),
+        (lambda f: (np.ones(2), {}), "the value must be one finite number"),
+        (lambda f: (None, {}), "the value must be one finite number, got None"),
+        (lambda f: ("much", {}), "the value must be made of numbers, got 'much'"),
+        (lambda f: (1.0, {"position": "much"}), "the derivative by position must be made of numbers"),
+        (lambda f: 1.0, "must return .value, .*got a float"),
+        (lambda f: (1.0, {"position": np.zeros((2, 2))}), r"by position has shape \(2, 2\), must be \(3, 2\)"),
+        (lambda f: (1.0, {"position": np.full((3, 2), np.inf)}), "by position is not finite"),
+        (lambda f: (1.0, {"positon": np.zeros((3, 2))}), "did you mean 'position'"),
+        (lambda f: f.position.fill(0.0), "read-only"),
+        (3, "function must be callable"),
+        ("no_colon", "must read 'package.module:name' or 'file.py:name'"),
+        ("no_such_module_here:f", "there is no module 'no_such_module_here'"),
+        ("json:lods", "did you mean 'loads'"),
+        ("none.py:f", "there is no file"),
+    ],
+)
+def test_mistakes_are_named(function, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        KIND.evaluate({"function": function}, FRAME)
+
+
+def test_the_function_is_named_and_its_own_errors_are_left_alone(tmp_path) -> None:
+    def broken(frame):
+        return np.inf, {}
+
+    with pytest.raises(ValueError, match=r"objective 'function': .*broken: the value must be"):
+        KIND.evaluate({"function": broken}, FRAME)
+
+    def raises(frame):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        KIND.evaluate({"function": raises}, FRAME)
+    (tmp_path / "imports.py").write_text("import a_package_that_is_missing\n")
+    with pytest.raises(ModuleNotFoundError, match="a_package_that_is_missing"):
+        KIND.prepare({"function": "imports.py:f"}, tmp_path)
