@@ -26,7 +26,7 @@ class Mean:
 
     def by_mass(self, bar: np.ndarray) -> np.ndarray:
         """Gradient of ``bar · mean`` by the masses, (particles,)."""
-        return np.einsum("nd,d->n", self.values - self.value, bar) / self.total
+        return (np.einsum("nd,d->n", self.values, bar) - np.sum(self.value * bar)) / self.total
 
 
 def weighted_mean(values: np.ndarray, mass: np.ndarray) -> Mean:

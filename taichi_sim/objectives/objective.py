@@ -132,7 +132,7 @@ def _check_frame(frame: Frame) -> None:
         array = getattr(frame, name)
         if array.shape != shape:
             raise ValueError(f"{name} has shape {array.shape}, position has {shape}")
-        if not np.isfinite(array).all():
+        if not _finite(array):
             bad = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
             raise RolloutError(f"{name} of particle {bad} is not finite at t = {frame.time:g} s (frame {frame.index})")
 
@@ -155,10 +155,16 @@ def checked(what: str, evaluation: Evaluation, frame: Frame) -> Evaluation:
         expected = getattr(frame, name).shape
         if derivative.shape != expected:
             raise ValueError(f"{what}: the derivative by {name} has shape {derivative.shape}, must be {expected}")
-        if not np.isfinite(derivative).all():
+        if not _finite(derivative):
             raise ValueError(f"{what}: the derivative by {name} is not finite {at}")
         setattr(result, name, derivative)
     return result
+
+
+def _finite(array: np.ndarray) -> bool:
+    """Whether all numbers are finite; the sum tells it without a second array, unless it overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.sum(array))) or bool(np.isfinite(array).all())
 
 
 def _numbers(what: str, name: str, value: Any) -> np.ndarray:
