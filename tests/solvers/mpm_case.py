@@ -74,7 +74,8 @@ class Case:
         store.write("tag", tag)
         store.write("particle_acceleration", rng.normal(0, 1, store.view("particle_acceleration").shape))
         if fields:
-            store.write("field_acceleration", rng.normal(0, 2, store.view("field_acceleration").shape))
+            values = rng.normal(0, 2, (fields, self.plan.nodes, dim))[:, self.plan.canonical_nodes()]
+            store.write("field_acceleration", values.reshape(-1, dim))
         self.solver.set_mass_floor(1e-13)
         self.seed = {k: rng.normal(0, 1, self.values[k].shape) for k in ("x", "v", "C", "F")}
         self.seed["C"] *= 0.1
@@ -96,6 +97,7 @@ class Case:
         friction = np.zeros(total)
         count = 0
         ball = positions - 0.25
+        mirror = self.plan.canonical_nodes()
         for e in range(envs):
             for i in np.flatnonzero((positions[:, 1] < 0.05) | (np.linalg.norm(ball, axis=1) < 0.12)):
                 r = np.linalg.norm(ball[i])
@@ -110,6 +112,7 @@ class Case:
                     normal[count] = np.eye(dim)[1]
                     nxt[count], head[e * n_nodes + i] = head[e * n_nodes + i], count
                     count += 1
+            head[e * n_nodes : (e + 1) * n_nodes] = head[e * n_nodes : (e + 1) * n_nodes][mirror]
         self.solver.store.write("contact_head", head)
         self.solver.store.write("contact_next", nxt)
         self.solver.store.write("contact_kind", kind)

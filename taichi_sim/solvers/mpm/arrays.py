@@ -6,10 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from taichi_sim.core.array import Array
-from taichi_sim.solvers.mpm.order import BLOCK
-
-#: Nodes kept free around the domain: a quadratic stencil reaches one node beyond the wall it touches.
-PADDING = 3
+from taichi_sim.solvers.mpm.order import BLOCK, PADDING
 
 #: Cells a particle may move between two sorts before it could touch a block that is not active.
 MOST_DRIFT = 3.0
@@ -76,6 +73,14 @@ class MpmPlan:
         """Fixed shares of the work."""
         return self.envs * self.partitions
 
+    def canonical_nodes(self) -> np.ndarray:
+        """(nodes,) for every node the one it mirrors along periodic axes; itself elsewhere."""
+        index = np.indices(self.sizes)
+        for d in range(self.dim):
+            if self.periodic[d]:
+                index[d] = PADDING + (index[d] - PADDING) % self.cells[d]
+        return np.ravel_multi_index(tuple(index), self.sizes).ravel()
+
     def node_positions(self) -> np.ndarray:
         """(nodes, dim) positions of an environment's nodes, m."""
         axes = [self.origin[d] + self.spacing * np.arange(self.sizes[d]) for d in range(self.dim)]
@@ -105,7 +110,7 @@ PARAMETERS = (
 )
 
 SCRATCH = (
-    Array("id", (), ("order", "particle"), "scratch", "1", "particle in body order, of every order in a segment", dtype="int"),
+    Array("id", (), ("order", "particle"), "scratch", "1", "particle in body order, a row an order", dtype="int"),
     Array("permutation", (), ("order", "particle"), "scratch", "1", "place before the sort", dtype="int"),
     Array("tag", (2,), "body_particle", "scratch", "1", "material row and actuated group", dtype="int"),
     Array("field_acceleration", _V, "field_node", "scratch", "m/s²", "force fields sampled at the nodes"),
@@ -128,6 +133,6 @@ SCRATCH = (
     Array("lattice", (), "lattice", "scratch", "m", "spacing, its inverse, mass floor, origin, period, lower bound"),
     Array("extent", (), "extent", "scratch", "1", "sizes, strides, counts", dtype="int"),
     Array("work", (), "work", "scratch", "1", "first and last particle of every law and worker", dtype="int"),
-    Array("flag", (), ("worker", "flag"), "scratch", "1", "kind, slot, particle of the first bad particle", dtype="int"),
+    Array("flag", (), ("worker", "flag"), "scratch", "1", "kind, slot, place of the first bad particle", dtype="int"),
     Array("speed", (), "worker", "scratch", "m/s", "fastest component since the last sort"),
 )

@@ -104,10 +104,11 @@ def touch_some(v, head, count, contact_next: ti.template(), contact_kind: ti.tem
 
 
 @ti.func
-def touch_adjoint(v, head, v_bar, contact_next: ti.template(), contact_kind: ti.template(),
+def touch_adjoint(v, head, v_bar, counts, contact_next: ti.template(), contact_kind: ti.template(),
                   contact_normal: ti.template(), contact_alpha: ti.template(), contact_friction: ti.template(),
                   d_contact_normal: ti.template(), d_contact_alpha: ti.template(), d_contact_friction: ti.template()):
-    """Adjoint of :func:`touch`. A contact belongs to one node, so its adjoints are added without atomics."""
+    """Adjoint of :func:`touch`. A contact belongs to one node (and its periodic images, for which ``counts`` is 0), so
+    its adjoints are added without atomics."""
     out_bar = v_bar
     for back in range(MOST_CONTACTS):
         before, e = touch_some(v, head, MOST_CONTACTS - 1 - back, contact_next, contact_kind, contact_normal,
@@ -119,8 +120,9 @@ def touch_adjoint(v, head, v_bar, contact_next: ti.template(), contact_kind: ti.
             through, n_bar, friction_bar = project_adjoint(
                 before, n, contact_kind[e], contact_friction[e], alpha * out_bar
             )
-            d_contact_alpha[e] = d_contact_alpha[e] + ti.cast(out_bar.dot(after - before), ti.f64)
-            d_contact_friction[e] = d_contact_friction[e] + ti.cast(friction_bar, ti.f64)
-            d_contact_normal[e] = d_contact_normal[e] + ti.cast(n_bar, ti.f64)
+            if counts == 1:
+                d_contact_alpha[e] = d_contact_alpha[e] + ti.cast(out_bar.dot(after - before), ti.f64)
+                d_contact_friction[e] = d_contact_friction[e] + ti.cast(friction_bar, ti.f64)
+                d_contact_normal[e] = d_contact_normal[e] + ti.cast(n_bar, ti.f64)
             out_bar = (1.0 - alpha) * out_bar + through
     return out_bar

@@ -6,6 +6,7 @@ else is computed again, node by node.
 
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.mpm.contact import touch, touch_adjoint
+from taichi_sim.solvers.mpm.order import images
 from taichi_sim.solvers.mpm.spline import NODE_MASK
 from taichi_sim.solvers.mpm.transfer import vec4, xyz
 
@@ -38,7 +39,7 @@ def node_velocity(dim: ti.template(), fields: ti.template(), m, node, f, env, pl
 
 
 @ti.func
-def node_velocity_adjoint(dim: ti.template(), fields: ti.template(), m, out_bar, node, f, env, part, plane,
+def node_velocity_adjoint(dim: ti.template(), fields: ti.template(), m, out_bar, counts, node, f, env, part, plane,
                           gravity: ti.template(), field_acceleration: ti.template(), field_gain: ti.template(),
                           d_field_gain: ti.template(), dt, damping, floor,
                           contact_head: ti.template(), contact_next: ti.template(), contact_kind: ti.template(),
@@ -47,6 +48,7 @@ def node_velocity_adjoint(dim: ti.template(), fields: ti.template(), m, out_bar,
                           d_contact_alpha: ti.template(), d_contact_friction: ti.template()):
     """Adjoint of :func:`node_velocity`.
 
+    Nodes outside the period (``counts`` 0) mirror one inside, which alone adds to the adjoints of parameters.
     Returns the adjoint of momentum and mass, and of gravity, ``dt`` and damping (to be summed by the caller).
     """
     m_bar = m * 0.0
@@ -60,7 +62,7 @@ def node_velocity_adjoint(dim: ti.template(), fields: ti.template(), m, out_bar,
         pushed = push(dim, fields, v, node, f, env, gravity, field_acceleration, field_gain, dt, damping)
         head = contact_head[plane + node]
         if head >= 0:
-            touched_bar = touch_adjoint(pushed, head, touched_bar, contact_next, contact_kind, contact_normal,
+            touched_bar = touch_adjoint(pushed, head, touched_bar, counts, contact_next, contact_kind, contact_normal,
                                   contact_alpha, contact_friction, d_contact_normal, d_contact_alpha,
                                   d_contact_friction)
         scale = 1.0 / (1.0 + dt * damping)
@@ -74,9 +76,10 @@ def node_velocity_adjoint(dim: ti.template(), fields: ti.template(), m, out_bar,
             for j in ti.static(range(fields)):
                 local = field_acceleration[j * nodes + node]
                 a = a + field_gain[f, env * fields + j] * local
-                d_field_gain[part, f, env * fields + j] = d_field_gain[part, f, env * fields + j] + ti.cast(
-                    a_bar.dot(local), ti.f64
-                )
+                if counts == 1:
+                    d_field_gain[part, f, env * fields + j] = d_field_gain[part, f, env * fields + j] + ti.cast(
+                        a_bar.dot(local), ti.f64
+                    )
         dt_bar = v_bar.dot(a) - along * damping
         m_bar = vec4(dim, v_bar * inverse, -v_bar.dot(v) * inverse)
     return m_bar, a_bar, dt_bar, damping_bar
@@ -96,7 +99,7 @@ def sum_copies(dim: ti.template(), periodic: ti.template(), partitions: ti.templ
             total = total + copies[c]
             copies[c] = copies[c] * 0.0
     else:
-        for image in ti.static(ti.grouped(ti.ndrange(*((-1, 2) if p else (0, 1) for p in periodic)))):
+        for image in ti.static(images(periodic)):
             other = node
             inside = 1
             for d in ti.static(range(dim)):

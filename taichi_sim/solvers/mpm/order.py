@@ -6,10 +6,20 @@ carries adjoints back through it. A block is active while its particles, moved b
 sort, may touch it.
 """
 
+import itertools
+
 from taichi_sim.runtime import ti
 
 #: Cells along one side of a block.
 BLOCK = 4
+
+#: Nodes kept free around the domain: a quadratic stencil reaches one node beyond the wall it touches.
+PADDING = 3
+
+
+def images(periodic: tuple[bool, ...]) -> list[tuple[int, ...]]:
+    """Offsets, in periods, of a node and its periodic images."""
+    return list(itertools.product(*((-1, 0, 1) if p else (0,) for p in periodic)))
 
 
 @ti.func
@@ -24,12 +34,12 @@ def pack(b):
 @ti.func
 def unpack_node(dim: ti.template(), packed, i):
     """Node coordinates of node ``i`` (0 … 4^dim - 1) of a block."""
-    J = ti.Vector([(packed >> 20) * 4 + (i >> 2), ((packed >> 10) & 1023) * 4 + (i & 3)])
     if ti.static(dim == 3):
-        J = ti.Vector([
+        return ti.Vector([
             (packed >> 20) * 4 + (i >> 4), ((packed >> 10) & 1023) * 4 + ((i >> 2) & 3), (packed & 1023) * 4 + (i & 3)
         ])
-    return J
+    else:
+        return ti.Vector([(packed >> 20) * 4 + (i >> 2), ((packed >> 10) & 1023) * 4 + (i & 3)])
 
 
 @ti.func
@@ -48,10 +58,10 @@ def _linear(dim: ti.template(), b, nb):
 
 @ti.func
 def _coordinates(dim: ti.template(), b, nb):
-    c = ti.Vector([b // nb[1], b % nb[1]])
     if ti.static(dim == 3):
-        c = ti.Vector([b // (nb[1] * nb[dim - 1]), b // nb[dim - 1] % nb[1], b % nb[dim - 1]])
-    return c
+        return ti.Vector([b // (nb[1] * nb[dim - 1]), b // nb[dim - 1] % nb[1], b % nb[dim - 1]])
+    else:
+        return ti.Vector([b // nb[1], b % nb[1]])
 
 
 @ti.func
@@ -122,7 +132,7 @@ def _mark_images(dim: ti.template(), periodic: ti.template(), c, nb, sizes, latt
     if ti.static(periodic.count(True) == 0):
         mark[t0 + _linear(dim, c, nb)] = 1
     else:
-        for image in ti.static(ti.grouped(ti.ndrange(*((-1, 2) if p else (0, 1) for p in periodic)))):
+        for image in ti.static(images(periodic)):
             shift = ti.Vector([
                 ti.static(image[d]) * ti.cast(lattice[6 + d] * lattice[1] + 0.5, ti.i32)
                 for d in ti.static(range(dim))

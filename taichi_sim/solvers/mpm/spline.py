@@ -10,7 +10,9 @@ NODE_MASK = 0x07FFFFFF
 @ti.func
 def weights(dim: ti.template(), fx):
     """``w[i, d]`` of node ``i`` at offset ``i - fx[d]`` cells, ``fx`` in [0.5, 1.5)."""
-    return ti.Matrix.rows([0.5 * (1.5 - fx) * (1.5 - fx), 0.75 - (fx - 1.0) * (fx - 1.0), 0.5 * (fx - 0.5) * (fx - 0.5)])
+    return ti.Matrix.rows(
+        [0.5 * (1.5 - fx) * (1.5 - fx), 0.75 - (fx - 1.0) * (fx - 1.0), 0.5 * (fx - 0.5) * (fx - 0.5)]
+    )
 
 
 @ti.func

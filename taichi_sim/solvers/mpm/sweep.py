@@ -7,7 +7,7 @@ of many.
 
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.mpm.grid import node_velocity, node_velocity_adjoint, sum_copies
-from taichi_sim.solvers.mpm.order import unpack_node
+from taichi_sim.solvers.mpm.order import PADDING, unpack_node
 from taichi_sim.solvers.mpm.spline import NODE_MASK, weights, weights_derivative
 from taichi_sim.solvers.mpm.transfer import (
     gather_nodes,
@@ -291,16 +291,23 @@ def sweep_nodes_adjoint(
         J = unpack_node(dim, blocks[epoch, env * extent[CAPACITY] + i // per_block], i & (per_block - 1))
         node = node_of(dim, J, strides[0], strides[1])
         out_bar = sum_copies(dim, periodic, partitions, copies, first, nodes, J, node, sizes, strides, lattice)
+        counts = 1
+        for d in ti.static(range(dim)):
+            if ti.static(periodic[d]):
+                period = ti.cast(lattice[6 + d] * lattice[1] + 0.5, ti.i32)
+                if J[d] < PADDING or J[d] >= PADDING + period:
+                    counts = 0
         m_bar, a_bar, dt_bar, damping_bar = node_velocity_adjoint(
-            dim, fields, saved[(save + env * env_stride + i) & NODE_MASK], out_bar, node, f, env, part, plane,
+            dim, fields, saved[(save + env * env_stride + i) & NODE_MASK], out_bar, counts, node, f, env, part, plane,
             gravity, field_acceleration, field_gain, d_field_gain, dt, damping, floor, contact_head, contact_next,
             contact_kind, contact_normal, contact_alpha, contact_friction, d_contact_normal, d_contact_alpha,
             d_contact_friction,
         )
         grid_bar[(plane + node) & NODE_MASK] = m_bar
-        gravity_sum = gravity_sum + ti.cast(a_bar, ti.f64)
-        dt_sum = dt_sum + ti.cast(dt_bar, ti.f64)
-        damping_sum = damping_sum + ti.cast(damping_bar, ti.f64)
+        if counts == 1:
+            gravity_sum = gravity_sum + ti.cast(a_bar, ti.f64)
+            dt_sum = dt_sum + ti.cast(dt_bar, ti.f64)
+            damping_sum = damping_sum + ti.cast(damping_bar, ti.f64)
         if restore == 1:
             velocity[(plane + node) & NODE_MASK] = node_velocity(
                 dim, fields, saved[(before + env * env_stride + i) & NODE_MASK], node, f_before, env, plane, gravity,

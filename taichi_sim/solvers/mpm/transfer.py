@@ -15,10 +15,10 @@ from taichi_sim.solvers.mpm.spline import NODE_MASK
 @ti.func
 def row_offset(dim: ti.template(), o: ti.template(), s1):
     """Node offset of the inner axes ``o`` within one row block; the last axis is contiguous."""
-    r = ti.static(o[0])
     if ti.static(dim == 3):
-        r = ti.static(o[0]) * s1 + ti.static(o[dim - 2])
-    return r
+        return ti.static(o[0]) * s1 + ti.static(o[dim - 2])
+    else:
+        return ti.static(o[0])
 
 
 @ti.func
@@ -74,23 +74,23 @@ def inner_shift(dim: ti.template(), q, A, o: ti.template()):
 @ti.func
 def position_bar(dim: ti.template(), w, dw, i, o: ti.template(), inner, product):
     """Derivative of a node's weight with respect to position, times ``product``."""
-    x = ti.Vector([dw[i, 0] * inner * product, w[i, 0] * dw[o[0], 1] * product])
     if ti.static(dim == 3):
-        x = ti.Vector([
+        return ti.Vector([
             dw[i, 0] * inner * product,
             w[i, 0] * dw[o[0], 1] * w[o[dim - 2], dim - 1] * product,
             w[i, 0] * w[o[0], 1] * dw[o[dim - 2], dim - 1] * product,
         ])
-    return x
+    else:
+        return ti.Vector([dw[i, 0] * inner * product, w[i, 0] * dw[o[0], 1] * product])
 
 
 @ti.func
 def columns(dim: ti.template(), a, b, c):
     """Matrix of two or three columns."""
-    r = ti.Matrix.cols([a, b])
     if ti.static(dim == 3):
-        r = ti.Matrix.cols([a, b, c])
-    return r
+        return ti.Matrix.cols([a, b, c])
+    else:
+        return ti.Matrix.cols([a, b])
 
 
 @ti.func
