@@ -1,0 +1,113 @@
+"""The timeline: executes a schedule on whatever can step. The only place gradients travel through time."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+from checkpoint_schedules import Copy, EndForward, EndReverse, Forward, Move, Reverse, StorageType
+
+from taichi_sim.timeline.schedule import Schedule
+from taichi_sim.timeline.snapshots import Snapshots
+
+#: Called with the absolute substep and the slot that holds its state.
+Event = Callable[[int, int], None]
+
+
+class Stepper(Protocol):
+    """What the timeline needs of a solver: substeps within a segment, and the state between segments."""
+
+    def begin(self, start: int) -> None: ...
+    def forward(self, k0: int, k1: int, record: bool) -> None: ...
+    def backward(self, k0: int, k1: int) -> None: ...
+    def read_slot(self, k: int) -> dict[str, np.ndarray]: ...
+    def write_first_slot(self, state: dict[str, np.ndarray]) -> None: ...
+
+
+class Timeline:
+    """Runs ``stepper`` through ``schedule``.
+
+    ``events`` are the absolute substeps at which the state is looked at (frames). Forward runs visit them once in
+    order, replays skip them; the backward sweep visits them in reverse, before the adjoint passes through them.
+    """
+
+    def __init__(self, stepper: Stepper, schedule: Schedule, events: Sequence[int]) -> None:
+        self.stepper = stepper
+        self.schedule = schedule
+        self.events = sorted(set(events))
+        self.snapshots = Snapshots()
+        self.substeps_run = 0
+        self._actions = iter(())
+
+    def run(self, start: dict[str, np.ndarray], on_event: Event, record: bool) -> None:
+        """Run all substeps from the state ``start``; with ``record``, :meth:`backward` may follow."""
+        self.substeps_run = 0
+        self.snapshots.clear()
+        self._at, self._state = 0, start
+        if not record:
+            for segment in range(self.schedule.segments):
+                self._segment(segment, False, on_event)
+            return
+        self._actions = iter(self.schedule.plan())
+        self._follow(EndForward, on_event, None)
+
+    def backward(self, on_event: Event) -> None:
+        """Carry the adjoint from the end to the beginning; ``on_event`` adds what enters at each event."""
+        self._follow(EndReverse, None, on_event)
+
+    def _follow(self, stop: type, measure: Event | None, on_adjoint: Event | None) -> None:
+        for action in self._actions:
+            if isinstance(action, Forward):
+                if action.write_ics:
+                    self.snapshots.save(action.n0, self._state, action.storage)
+                for segment in range(action.n0, action.n1):
+                    self._segment(segment, action.write_adj_deps, measure)
+            elif isinstance(action, Reverse):
+                for segment in range(action.n1 - 1, action.n0 - 1, -1):
+                    self._reverse(segment, on_adjoint)
+            elif isinstance(action, Copy | Move):
+                state = self.snapshots.load(action.n, keep=isinstance(action, Copy))
+                if action.to_storage == StorageType.WORK:
+                    self._at, self._state = action.n, state
+            if isinstance(action, stop):
+                return
+
+    def _bounds(self, segment: int) -> tuple[int, int]:
+        start = segment * self.schedule.segment
+        return start, min(start + self.schedule.segment, self.schedule.substeps)
+
+    def _marks(self, segment: int) -> list[int]:
+        """Events within a segment: after its start (or at substep 0), up to its end."""
+        start, end = self._bounds(segment)
+        return [t for t in self.events if start < t <= end or t == start == 0]
+
+    def _segment(self, segment: int, record: bool, measure: Event | None) -> None:
+        start, end = self._bounds(segment)
+        self.stepper.begin(start)
+        self.stepper.write_first_slot(self._state)
+        k = 0
+        for t in self._marks(segment):
+            if t - start > k:
+                self.stepper.forward(k, t - start, record)
+                k = t - start
+            if measure is not None:
+                measure(t, k)
+        if end - start > k:
+            self.stepper.forward(k, end - start, record)
+        self.substeps_run += end - start
+        self._at, self._state = segment + 1, self.stepper.read_slot(end - start)
+
+    def _reverse(self, segment: int, on_adjoint: Event | None) -> None:
+        start, end = self._bounds(segment)
+        k = end - start
+        for t in reversed(self._marks(segment)):
+            if k > t - start:
+                self.stepper.backward(t - start, k)
+                k = t - start
+            if on_adjoint is not None:
+                on_adjoint(t, k)
+        if k > 0:
+            self.stepper.backward(0, k)
+
+    def close(self) -> None:
+        """Free the snapshots."""
+        self.snapshots.close()
