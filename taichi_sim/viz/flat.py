@@ -5,7 +5,7 @@ Same conventions as raster.py: explicit ``ti.f32``, NumPy arrays, z-buffer keys 
 Colours are mixed as sRGB values, as a drawing programme does.
 """
 
-# pyright: reportInvalidTypeForm=false
+# pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false, reportArgumentType=false
 
 from taichi_sim.runtime import ti
 from taichi_sim.viz.raster import F1, F2, F3, L2, V2, V3, depth_of, f, id_of, key_of, row3

@@ -9,7 +9,7 @@ order of the threads does not matter.
 ``sun`` (16,): right, up, direction of travel (3 each), origin in those axes (3), texels per metre, bias m.
 """
 
-# pyright: reportInvalidTypeForm=false
+# pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false, reportArgumentType=false
 
 import numpy as np
 

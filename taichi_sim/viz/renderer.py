@@ -91,11 +91,8 @@ class Renderer:
         height, width, s = self.height, self.width, self.samples
         rows, cols = height * s, width * s
         size = float(np.linalg.norm(resolved.upper - resolved.lower)) or 1.0
-        camera = picture.camera
-        if camera is None:
-            camera = Camera3D.fit(resolved.lower, resolved.upper, aspect=width / height)
-        if not isinstance(camera, Camera3D):
-            raise ValueError(f"picture: a 3-D picture needs a Camera3D, got {type(camera).__name__}")
+        camera = camera_of(picture, width, height, resolved)
+        assert isinstance(camera, Camera3D)
         cam = _camera_numbers(camera, rows, cols, size)
         points, radius, colors = _with_balls(picture, resolved)
         corners, normals, face_colors = _triangles([*picture.obstacles, *picture.meshes])
@@ -150,14 +147,8 @@ class Renderer:
     def _flat(self, picture: Picture, resolved: Resolved, cell: float) -> np.ndarray:
         height, width, s = self.height, self.width, self.samples
         rows, cols = height * s, width * s
-        camera = picture.camera
-        if camera is None:
-            head = caption.head(height, picture.caption)
-            camera = Camera2D.fit(resolved.lower, resolved.upper, width / height, head=head)
-        if not isinstance(camera, Camera2D):
-            raise ValueError(f"picture: a 2-D picture needs a Camera2D, got {type(camera).__name__}")
-        if not camera.height > 0:
-            raise ValueError(f"camera: height must be > 0 m, got {camera.height}")
+        camera = camera_of(picture, width, height, resolved)
+        assert isinstance(camera, Camera2D)
         view = np.array([*camera.center, rows / camera.height, cols / 2, rows / 2, 0, 0, 0], np.float32)
         room = self._room(picture, resolved, view, cell)
         zbuf = self._buffer("z", (rows, cols), np.int64)
@@ -202,6 +193,22 @@ class Renderer:
             flat.paint_room(view, numbers, corners, starts, boxes, colors, room)
             self._room_key = key
         return room
+
+
+def camera_of(picture: Picture, width: int, height: int, resolved: Resolved | None = None) -> Camera2D | Camera3D:
+    """The camera of a picture, or one that sees its whole bounds below the caption. ``ValueError`` on a wrong one."""
+    camera = picture.camera
+    if camera is None:
+        low, high = (resolved or picture.checked())[-2:]
+        if picture.dim == 3:
+            return Camera3D.fit(low, high, aspect=width / height)
+        return Camera2D.fit(low, high, width / height, head=caption.head(height, picture.caption))
+    wanted = Camera2D if picture.dim == 2 else Camera3D
+    if not isinstance(camera, wanted):
+        raise ValueError(f"picture: a {picture.dim}-D picture needs a {wanted.__name__}, got {type(camera).__name__}")
+    if isinstance(camera, Camera2D) and not (camera.height > 0 and np.isfinite([*camera.center, camera.height]).all()):
+        raise ValueError(f"camera: center must be finite and height > 0 m, got {camera.center} and {camera.height}")
+    return camera
 
 
 def nice(size: float) -> float:

@@ -1,6 +1,6 @@
 """Kernels that light what is seen: ambient occlusion, soft shadows, floor, background (conventions: raster.py)."""
 
-# pyright: reportInvalidTypeForm=false
+# pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false, reportArgumentType=false
 
 from taichi_sim.runtime import ti
 from taichi_sim.viz.raster import F1, F2, F3, FLOOR, I2, SKY, V3, f, in_sun, in_world, ray, row3, triple, unit
