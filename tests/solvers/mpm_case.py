@@ -7,7 +7,7 @@ from taichi_sim.laws.law import laws
 from taichi_sim.solvers.mpm.arrays import MpmPlan
 from taichi_sim.solvers.mpm.solver import MpmSolver
 
-PARAMETERS = ("x", "v", "C", "F", "material", "step", "gravity", "active_stress", "active_acceleration",
+PARAMETERS = ("x", "v", "C", "F", "material", "step", "gravity", "active_stress", "active_acceleration", "particle_acceleration",
               "field_gain", "contact_normal", "contact_alpha", "contact_friction")
 
 
@@ -32,7 +32,7 @@ class Case:
             dim=dim, spacing=self.spacing, lower=(0.0,) * dim, upper=(cells * self.spacing,) * dim,
             periodic=(periodic,) + (False,) * (dim - 1), envs=envs, partitions=1 if segment_mode else partitions,
             particles=n, laws=tuple(law_functions(name) for name in names), law_ranges=ranges, rows=len(names),
-            groups=3, fields=fields, contacts=2 * envs * self._count(dim, cells), driven=True,
+            groups=3, fields=fields, contacts=2 * envs * self._count(dim, cells), driven=True, driven_frames=2,
             sort_every=sort_every, segment_mode=segment_mode,
         )
         frames = 1 + substeps // 5
@@ -65,6 +65,7 @@ class Case:
         self.values["active_stress"] = stress.reshape(frames, -1, dim, dim)
         self.values["active_acceleration"] = acc.reshape(frames, -1, dim)
         self.values["field_gain"] = rng.normal(0, 1.0, (frames, envs * max(fields, 1)))
+        self.values["particle_acceleration"] = rng.normal(0, 1, (2, envs * n, dim))
         self._contacts(rng)
         store = self.solver.store
         tag = np.zeros((n, 2), np.int32)
@@ -72,7 +73,6 @@ class Case:
             tag[a:b, 0] = i
         tag[:, 1] = rng.integers(0, 3, n)
         store.write("tag", tag)
-        store.write("particle_acceleration", rng.normal(0, 1, store.view("particle_acceleration").shape))
         if fields:
             values = rng.normal(0, 2, (fields, self.plan.nodes, dim))[:, self.plan.canonical_nodes()]
             store.write("field_acceleration", values.reshape(-1, dim))

@@ -35,6 +35,7 @@ class MpmPlan:
     fields: int
     contacts: int
     driven: bool
+    driven_frames: int
     sort_every: int
     segment_mode: bool
 
@@ -102,7 +103,7 @@ PARAMETERS = (
     Array("gravity", _V, "env", "param", "m/s²", "acceleration of everything"),
     Array("active_stress", _M, "group", "input", "Pa", "active second Piola-Kirchhoff stress of an actuated group"),
     Array("active_acceleration", _V, "group", "input", "m/s²", "body acceleration of an actuated group"),
-    Array("particle_acceleration", _V, "driven", "input", "m/s²", "given per particle", differentiable=False),
+    Array("particle_acceleration", _V, ("push", "driven"), "param", "m/s²", "external, per particle", exclusive=True),
     Array("field_gain", (), "field", "input", "1", "factor of a force field"),
     Array("contact_normal", _V, "contact", "param", "1", "outward normal at a node", exclusive=True),
     Array("contact_alpha", (), "contact", "param", "1", "weight of a contact, 0 … 1", exclusive=True),

@@ -49,8 +49,9 @@ def particles_adjoint(
     dim: ti.template(), law: ti.template(), loaded: ti.template(), driven: ti.template(), partitions: ti.template(),
     x: A2, v: A2, C: A2, F: A2, id: A2, tag: A1, material: A1, active_stress: A2, active_acceleration: A2,
     particle_acceleration: A2, copies: A1, velocity: A1, grid_bar: A1, step: A1, lattice: A1, extent: A1, work: A1,
-    d_x: A1, d_v: A1, d_C: A1, d_F: A1, d_material: A2, d_active_stress: A3, d_active_acceleration: A3, d_step: A2,
-    law_index: ti.i32, workers: ti.i32, k: ti.i32, f: ti.i32, epoch: ti.i32, do_scatter: ti.i32, do_gather: ti.i32,
+    d_x: A1, d_v: A1, d_C: A1, d_F: A1, d_material: A2, d_active_stress: A3, d_active_acceleration: A3,
+    d_particle_acceleration: A2, d_step: A2, law_index: ti.i32, workers: ti.i32, k: ti.i32, f: ti.i32, epoch: ti.i32,
+    do_scatter: ti.i32, do_gather: ti.i32,
 ):
     ti.loop_config(block_dim=SPREAD)
     for spread in range(workers * SPREAD):
@@ -58,8 +59,8 @@ def particles_adjoint(
             sweep_particles_adjoint(
                 dim, law, loaded, driven, x, v, C, F, id, tag, material, active_stress, active_acceleration,
                 particle_acceleration, copies, velocity, grid_bar, step, lattice, extent, work, d_x, d_v, d_C, d_F,
-                d_material, d_active_stress, d_active_acceleration, d_step, law_index, partitions, workers,
-                spread // SPREAD, k, f, epoch, do_scatter, do_gather,
+                d_material, d_active_stress, d_active_acceleration, d_particle_acceleration, d_step, law_index,
+                partitions, workers, spread // SPREAD, k, f, epoch, do_scatter, do_gather,
             )
 
 
@@ -160,11 +161,11 @@ def segment_adjoint(
     periodic: ti.template(), x: A2, v: A2, C: A2, F: A2, id: A2, tag: A1, material: A1, active_stress: A2,
     active_acceleration: A2, particle_acceleration: A2, copies: A1, velocity: A1, grid_bar: A1, step: A1,
     lattice: A1, extent: A1, work: A1, d_x: A1, d_v: A1, d_C: A1, d_F: A1, d_material: A2, d_active_stress: A3,
-    d_active_acceleration: A3, d_step: A2, saved: A1, blocks: A2, block_count: A2, gravity: A1,
-    field_acceleration: A1, field_gain: A2, contact_head: A1, contact_next: A1, contact_kind: A1, contact_normal: A1,
-    contact_alpha: A1, contact_friction: A1, d_gravity: A2, d_field_gain: A3, d_contact_normal: A1,
-    d_contact_alpha: A1, d_contact_friction: A1, envs: ti.i32, k0: ti.i32, k1: ti.i32, t0: ti.i32, substeps: ti.i32,
-    epoch: ti.i32, save: ti.i32, stride: ti.i32, env_stride: ti.i32,
+    d_active_acceleration: A3, d_particle_acceleration: A2, d_step: A2, saved: A1, blocks: A2, block_count: A2,
+    gravity: A1, field_acceleration: A1, field_gain: A2, contact_head: A1, contact_next: A1, contact_kind: A1,
+    contact_normal: A1, contact_alpha: A1, contact_friction: A1, d_gravity: A2, d_field_gain: A3,
+    d_contact_normal: A1, d_contact_alpha: A1, d_contact_friction: A1, envs: ti.i32, k0: ti.i32, k1: ti.i32,
+    t0: ti.i32, substeps: ti.i32, epoch: ti.i32, save: ti.i32, stride: ti.i32, env_stride: ti.i32,
 ):
     ti.loop_config(block_dim=SPREAD)
     for spread in range(envs * SPREAD):
@@ -183,8 +184,8 @@ def segment_adjoint(
                 sweep_particles_adjoint(
                     dim, laws[l], loaded, driven, x, v, C, F, id, tag, material, active_stress, active_acceleration,
                     particle_acceleration, copies, velocity, grid_bar, step, lattice, extent, work, d_x, d_v, d_C,
-                    d_F, d_material, d_active_stress, d_active_acceleration, d_step, l, 1, envs, w, k + 1, f, epoch,
-                    0, 1,
+                    d_F, d_material, d_active_stress, d_active_acceleration, d_particle_acceleration, d_step, l, 1,
+                    envs, w, k + 1, f, epoch, 0, 1,
                 )
             sweep_nodes_adjoint(
                 dim, fields, periodic, 1, copies, velocity, grid_bar, saved, blocks, block_count, step, gravity,
@@ -199,6 +200,6 @@ def segment_adjoint(
                 sweep_particles_adjoint(
                     dim, laws[l], loaded, driven, x, v, C, F, id, tag, material, active_stress, active_acceleration,
                     particle_acceleration, copies, velocity, grid_bar, step, lattice, extent, work, d_x, d_v, d_C,
-                    d_F, d_material, d_active_stress, d_active_acceleration, d_step, l, 1, envs, w, k, f, epoch, 1,
-                    0,
+                    d_F, d_material, d_active_stress, d_active_acceleration, d_particle_acceleration, d_step, l, 1,
+                    envs, w, k, f, epoch, 1, 0,
                 )

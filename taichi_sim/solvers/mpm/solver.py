@@ -57,6 +57,7 @@ class MpmSolver:
             "particle": p.envs * p.particles,
             "body_particle": p.particles,
             "driven": p.envs * p.particles if p.driven else 1,
+            "push": p.driven_frames if p.driven else 1,
             "row": p.envs * p.rows,
             "env": p.envs,
             "group": p.envs * p.groups,

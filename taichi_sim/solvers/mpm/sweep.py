@@ -109,7 +109,9 @@ def sweep_particles(
                     tau = tau + Fn @ active_stress[f, groups + t[1]] @ Fn.transpose()
                     q = q + mass * dt * active_acceleration[f, groups + t[1]]
             if ti.static(driven):
-                q = q + mass * dt * particle_acceleration[f, particles + id[epoch, p]]
+                q = q + mass * dt * particle_acceleration[
+                    ti.min(f, particle_acceleration.shape[0] - 1), particles + id[epoch, p]
+                ]
             A = (mass * lattice[0]) * Cp - (m[0] * affine) * tau
             scatter_nodes(
                 dim, copies, copy + node_of(dim, base, s0, s1), s0, s1, weights(dim, fx), q - A @ fx, A, mass
@@ -126,7 +128,8 @@ def sweep_particles_adjoint(
     particle_acceleration: ti.template(), copies: ti.template(), velocity: ti.template(), grid_bar: ti.template(),
     step: ti.template(), lattice: ti.template(), extent: ti.template(), work: ti.template(),
     d_x: ti.template(), d_v: ti.template(), d_C: ti.template(), d_F: ti.template(), d_material: ti.template(),
-    d_active_stress: ti.template(), d_active_acceleration: ti.template(), d_step: ti.template(),
+    d_active_stress: ti.template(), d_active_acceleration: ti.template(), d_particle_acceleration: ti.template(),
+    d_step: ti.template(),
     law_index, partitions, workers, w, k, f, epoch, do_scatter, do_gather,
 ):
     """Adjoint of :func:`sweep_particles`: of the scatter of slot ``k``, then of the gather into slot ``k``.
@@ -168,7 +171,9 @@ def sweep_particles_adjoint(
                     tau = tau + Fn @ active_stress[f, groups + t[1]] @ Fn.transpose()
                     q = q + mass * dt * active_acceleration[f, groups + t[1]]
             if ti.static(driven):
-                q = q + mass * dt * particle_acceleration[f, particles + id[epoch, p]]
+                q = q + mass * dt * particle_acceleration[
+                    ti.min(f, particle_acceleration.shape[0] - 1), particles + id[epoch, p]
+                ]
             A = (mass * lattice[0]) * Cp - (m[0] * affine) * tau
             q_bar, A_bar, mass_bar, x_bar = scatter_nodes_adjoint(
                 dim, grid_bar, plane + node_of(dim, base, s0, s1), s0, s1, weights(dim, fx),
@@ -196,7 +201,12 @@ def sweep_particles_adjoint(
                     mass_bar = mass_bar + dt * b.dot(q_bar)
                     step_bar = step_bar + mass * b.dot(q_bar)
             if ti.static(driven):
-                b = particle_acceleration[f, particles + id[epoch, p]]
+                fp = ti.min(f, particle_acceleration.shape[0] - 1)
+                place = particles + id[epoch, p]
+                b = particle_acceleration[fp, place]
+                d_particle_acceleration[fp, place] = d_particle_acceleration[fp, place] + ti.cast(
+                    mass * dt * q_bar, ti.f64
+                )
                 mass_bar = mass_bar + dt * b.dot(q_bar)
                 step_bar = step_bar + mass * b.dot(q_bar)
             T_bar, c_project = law[PROJECT_ADJOINT](Ft, c, F_bar)

@@ -1,0 +1,212 @@
+"""Walls and obstacles as contacts of grid nodes, and the derivative of where an obstacle stands."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from taichi_sim.compile.binding import Binding, Values, per_env
+from taichi_sim.scene.pose import rotation_matrix
+from taichi_sim.scene.shapes.shape import Shape
+from taichi_sim.solvers.mpm.arrays import MpmPlan
+from taichi_sim.solvers.mpm.contact import KINDS, MOST_CONTACTS
+from taichi_sim.solvers.mpm.solver import MpmSolver
+
+#: Half width, in cells, of the ramp from no contact (outside) to full contact (inside). A sharp inside test has the
+#: right derivative of a jagged map; with half a cell the map is smooth enough to descend on.
+RAMP = 0.5
+
+
+@dataclass(frozen=True)
+class WallContact:
+    """One side of the domain: axis, -1 or +1, kind, and the path of its friction (or ``None``)."""
+
+    axis: int
+    side: int
+    kind: str
+    friction: str | None
+
+
+@dataclass(frozen=True)
+class ObstacleContact:
+    """A fixed shape with its turn, kind, and paths."""
+
+    name: str
+    shape: Shape
+    rotation: np.ndarray
+    kind: str
+    position: str
+    friction: str | None
+
+
+@dataclass
+class _Entry:
+    """Contacts of one wall or obstacle in one environment: ``first`` row of the table and its nodes."""
+
+    env: int
+    first: int
+    nodes: np.ndarray
+    friction: str | None
+    obstacle: ObstacleContact | None
+
+
+class Contacts(Binding):
+    """Builds each node's list of contacts; rebuilt only when an obstacle moves."""
+
+    def __init__(
+        self, walls: list[WallContact], obstacles: list[ObstacleContact], plan: MpmPlan, room: int
+    ) -> None:
+        self.walls, self.obstacles, self.plan, self.room = walls, obstacles, plan, room
+        self.points = plan.node_positions()
+        self.mirror = plan.canonical_nodes()
+        self._key: bytes | None = None
+        self._entries: list[_Entry] = []
+
+    def _wall_nodes(self, wall: WallContact) -> np.ndarray:
+        at = self.points[:, wall.axis]
+        edge = 1e-6 * self.plan.spacing
+        if wall.side < 0:
+            return np.flatnonzero(at <= self.plan.lower[wall.axis] + edge)
+        return np.flatnonzero(at >= self.plan.upper[wall.axis] - edge)
+
+    def _distance(self, obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray) -> np.ndarray:
+        return obstacle.shape.signed_distance(_local(obstacle, position, points))
+
+    def _near(self, obstacle: ObstacleContact, position: np.ndarray) -> np.ndarray:
+        """Nodes where the obstacle's ramp is above zero."""
+        reach = RAMP * self.plan.spacing
+        candidates = np.arange(len(self.points))
+        if obstacle.shape.bounded:
+            lower, upper = obstacle.shape.bounds()
+            local = _local(obstacle, position, self.points)
+            candidates = np.flatnonzero(((local > lower - 2 * reach) & (local < upper + 2 * reach)).all(axis=1))
+        distance = self._distance(obstacle, position, self.points[candidates])
+        return candidates[distance < reach]
+
+    def apply(self, values: Values, solver: MpmSolver) -> None:
+        envs = self.plan.envs
+        key = b"".join(values[o.position].tobytes() for o in self.obstacles)
+        if key != self._key:
+            self._build(values, solver)
+            self._key = key
+        friction = np.zeros(self.room)
+        for entry in self._entries:
+            if entry.friction:
+                friction[entry.first : entry.first + len(entry.nodes)] = values[entry.friction][entry.env]
+        solver.store.write("contact_friction", friction)
+        del envs
+
+    def _build(self, values: Values, solver: MpmSolver) -> None:
+        plan, dim = self.plan, self.plan.dim
+        head = np.full((plan.envs, plan.nodes), -1, np.int32)
+        count = np.zeros((plan.envs, plan.nodes), np.int32)
+        following = np.full(self.room, -1, np.int32)
+        kind = np.zeros(self.room, np.int32)
+        normal, alpha = np.zeros((self.room, dim)), np.zeros(self.room)
+        self._entries, at = [], 0
+
+        def add(env: int, nodes: np.ndarray, n: np.ndarray, a: np.ndarray, what: str, friction: str | None,
+                obstacle: ObstacleContact | None) -> None:
+            nonlocal at
+            own = (self.mirror[nodes] == nodes) & (count[env, nodes] < MOST_CONTACTS)
+            nodes, n, a = nodes[own], n[own], a[own]
+            end = at + len(nodes)
+            if end > self.room:
+                raise ValueError(
+                    f"obstacles touch {end:,} grid nodes, room was made for {self.room:,}: an obstacle was moved far "
+                    "into the domain; build the simulation at the new position"
+                )
+            rows = np.arange(at, end)
+            following[rows], kind[rows] = head[env, nodes], KINDS[what]
+            normal[rows], alpha[rows] = n, a
+            head[env, nodes] = rows
+            count[env, nodes] += 1
+            self._entries.append(_Entry(env, at, nodes, friction, obstacle))
+            at = end
+
+        for env in range(plan.envs):
+            # the list is a stack: what is added last is applied first, so obstacles act before walls have the last word
+            for wall in self.walls:
+                nodes = self._wall_nodes(wall)
+                n = np.zeros((len(nodes), dim))
+                n[:, wall.axis] = -wall.side
+                add(env, nodes, n, np.ones(len(nodes)), wall.kind, wall.friction, None)
+            for obstacle in self.obstacles:
+                source = per_env(values, obstacle.position, plan.envs)[env]
+                position = values[obstacle.position][source]
+                nodes = self._near(obstacle, position)
+                n, a, _ = self._geometry(obstacle, position, self.points[nodes])
+                add(env, nodes, n, a, obstacle.kind, obstacle.friction, obstacle)
+        store = solver.store
+        store.write("contact_head", head[:, self.mirror].reshape(-1))
+        store.write("contact_next", following)
+        store.write("contact_kind", kind)
+        store.write("contact_normal", normal)
+        store.write("contact_alpha", alpha)
+
+    def _geometry(
+        self, obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Normal (n, dim), weight (n,) and d weight/d distance (n,) at nodes."""
+        n = self._normal(obstacle, position, points)
+        reach = RAMP * self.plan.spacing
+        s = np.clip((reach - self._distance(obstacle, position, points)) / (2 * reach), 0.0, 1.0)
+        return n, s * s * (3 - 2 * s), -6 * s * (1 - s) / (2 * reach)
+
+    def _normal(self, obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """Outward unit normal (n, dim): gradient of the distance, by central differences."""
+        h = 1e-4 * self.plan.spacing
+        gradient = np.stack(
+            [
+                self._distance(obstacle, position, points + h * axis)
+                - self._distance(obstacle, position, points - h * axis)
+                for axis in np.eye(self.plan.dim)
+            ],
+            axis=1,
+        )
+        length = np.linalg.norm(gradient, axis=1, keepdims=True)
+        fallback = np.eye(self.plan.dim)[-1]
+        return np.where(length > h, gradient / np.maximum(length, 1e-300), fallback)
+
+    def pullback(self, values: Values, solver: MpmSolver) -> Values:
+        store = solver.store
+        friction_bar = store.reduced_adjoint("contact_friction")
+        normal_bar, alpha_bar = store.reduced_adjoint("contact_normal"), store.reduced_adjoint("contact_alpha")
+        out: Values = {}
+        for wall in self.walls:
+            if wall.friction:
+                out[wall.friction] = np.zeros(self.plan.envs)
+        for obstacle in self.obstacles:
+            out[obstacle.position] = np.zeros_like(values[obstacle.position])
+            if obstacle.friction:
+                out[obstacle.friction] = np.zeros(self.plan.envs)
+        for entry in self._entries:
+            rows = slice(entry.first, entry.first + len(entry.nodes))
+            if entry.friction:
+                out[entry.friction][entry.env] += friction_bar[rows].sum()
+            if entry.obstacle is not None and len(entry.nodes):
+                out[entry.obstacle.position][entry.env] += self._position_bar(
+                    entry.obstacle, values[entry.obstacle.position][entry.env], self.points[entry.nodes],
+                    normal_bar[rows], alpha_bar[rows],
+                )
+        return out
+
+    def _position_bar(
+        self, obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray, n_bar: np.ndarray, a_bar: np.ndarray
+    ) -> np.ndarray:
+        """Moving an obstacle by δ is moving the nodes by -δ: chain through distance and normal."""
+        n, _, slope = self._geometry(obstacle, position, points)
+        bar = -((a_bar * slope) @ n)
+        h = 1e-3 * self.plan.spacing
+        for d, axis in enumerate(np.eye(self.plan.dim)):
+            turned = self._normal(obstacle, position, points + h * axis) - self._normal(
+                obstacle, position, points - h * axis
+            )
+            bar[d] -= np.sum(n_bar * turned) / (2 * h)
+        return bar
+
+
+def _local(obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Points (n, dim) in the obstacle's own frame: undo the translation, then the turn about its centre."""
+    R = rotation_matrix(obstacle.rotation, points.shape[1])
+    centre = obstacle.shape.centre if obstacle.shape.bounded else np.zeros(points.shape[1])
+    return (points - position - centre) @ R + centre

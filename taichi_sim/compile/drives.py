@@ -1,0 +1,154 @@
+"""Actuators and force fields: signals over frames to loads, and back."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from taichi_sim.actuation.actuator import ActiveLoad, ActuatorKind
+from taichi_sim.actuation.signal import SignalKind
+from taichi_sim.compile.binding import Binding, Values
+from taichi_sim.solvers.mpm.solver import MpmSolver
+
+
+@dataclass(frozen=True)
+class Quantified:
+    """Parameters of a kind: those with a gradient by path, the others as they are."""
+
+    prefix: str
+    differentiable: tuple[str, ...]
+    fixed: dict[str, Any]
+
+    def at(self, values: Values, env: int) -> dict[str, Any]:
+        """All parameters in one environment."""
+        return {**self.fixed, **{name: values[f"{self.prefix}.{name}"][env] for name in self.differentiable}}
+
+    def collect(self, out: Values, values: Values, env: int, gradient: dict[str, np.ndarray]) -> None:
+        """Add one environment's gradient to ``out``."""
+        for name in self.differentiable:
+            path = f"{self.prefix}.{name}"
+            out.setdefault(path, np.zeros_like(values[path]))
+            if name in gradient and gradient[name] is not None:
+                out[path][env] += np.asarray(gradient[name]).reshape(values[path].shape[1:])
+
+
+@dataclass(frozen=True)
+class Driven:
+    """A signal with its parameters."""
+
+    kind: SignalKind
+    parameters: Quantified
+
+
+@dataclass(frozen=True)
+class Actuation:
+    """An actuator: its kind, signal and the actuated groups of particles it drives."""
+
+    name: str
+    kind: ActuatorKind
+    parameters: Quantified
+    signal: Driven
+    groups: tuple[int, ...]
+
+
+class Actuators(Binding):
+    """Loads of actuated groups. A group is the particles driven by the same set of actuators: loads add up."""
+
+    def __init__(self, actuators: list[Actuation], times: np.ndarray, groups: int, envs: int, dim: int) -> None:
+        self.actuators, self.times, self.groups, self.envs, self.dim = actuators, times, groups, envs, dim
+        self.activation = np.zeros((envs, len(times), len(actuators)))
+        self.activation_bar = np.zeros_like(self.activation)
+
+    def apply(self, values: Values, solver: MpmSolver) -> None:
+        frames = len(self.times)
+        stress = np.zeros((frames, self.envs, self.groups, self.dim, self.dim))
+        acceleration = np.zeros((frames, self.envs, self.groups, self.dim))
+        for a, actuator in enumerate(self.actuators):
+            for e in range(self.envs):
+                u = actuator.signal.kind.value(actuator.signal.parameters.at(values, e), self.times)
+                load = actuator.kind.command(actuator.parameters.at(values, e), u)
+                self.activation[e, :, a] = u
+                for g in actuator.groups:
+                    stress[:, e, g] += load.stress
+                    acceleration[:, e, g] += load.acceleration
+        solver.store.write("active_stress", stress.reshape(frames, -1, self.dim, self.dim))
+        solver.store.write("active_acceleration", acceleration.reshape(frames, -1, self.dim))
+
+    def pullback(self, values: Values, solver: MpmSolver) -> Values:
+        frames = len(self.times)
+        shape = (frames, self.envs, self.groups, self.dim)
+        stress = solver.store.reduced_adjoint("active_stress").reshape(*shape, self.dim)
+        acceleration = solver.store.reduced_adjoint("active_acceleration").reshape(shape)
+        out: Values = {}
+        for a, actuator in enumerate(self.actuators):
+            groups = list(actuator.groups)
+            for e in range(self.envs):
+                bar = ActiveLoad(stress[:, e, groups].sum(axis=1), acceleration[:, e, groups].sum(axis=1))
+                parameters = actuator.parameters.at(values, e)
+                gradient, u_bar = actuator.kind.command_vjp(parameters, self.activation[e, :, a], bar)
+                actuator.parameters.collect(out, values, e, gradient)
+                u_bar = u_bar + self.activation_bar[e, :, a]
+                signal = actuator.signal
+                gradient = signal.kind.vjp(signal.parameters.at(values, e), self.times, u_bar)
+                signal.parameters.collect(out, values, e, gradient)
+        return out
+
+
+class Fields(Binding):
+    """Gain of every force field over time."""
+
+    def __init__(self, signals: list[Driven], times: np.ndarray, envs: int) -> None:
+        self.signals, self.times, self.envs = signals, times, envs
+
+    def apply(self, values: Values, solver: MpmSolver) -> None:
+        if not self.signals:
+            return
+        gain = np.stack(
+            [
+                [signal.kind.value(signal.parameters.at(values, e), self.times) for signal in self.signals]
+                for e in range(self.envs)
+            ]
+        )
+        solver.store.write("field_gain", gain.transpose(2, 0, 1).reshape(len(self.times), -1))
+
+    def pullback(self, values: Values, solver: MpmSolver) -> Values:
+        out: Values = {}
+        if not self.signals:
+            return out
+        bar = solver.store.reduced_adjoint("field_gain").reshape(len(self.times), self.envs, len(self.signals))
+        for j, signal in enumerate(self.signals):
+            for e in range(self.envs):
+                gradient = signal.kind.vjp(signal.parameters.at(values, e), self.times, bar[:, e, j])
+                signal.parameters.collect(out, values, e, gradient)
+        return out
+
+
+class Pushes(Binding):
+    """External acceleration of bodies given per body, particle, or particle and frame."""
+
+    def __init__(self, bodies: list[tuple[str, slice]], frames: int, envs: int, particles: int, dim: int) -> None:
+        self.bodies, self.frames, self.envs, self.particles, self.dim = bodies, frames, envs, particles, dim
+
+    def apply(self, values: Values, solver: MpmSolver) -> None:
+        if not solver.plan.driven:
+            return
+        out = np.zeros((self.frames, self.envs, self.particles, self.dim))
+        for path, particles in self.bodies:
+            for e in range(self.envs):
+                out[:, e, particles] = values[path][e]
+        solver.store.write("particle_acceleration", out.reshape(self.frames, -1, self.dim))
+
+    def pullback(self, values: Values, solver: MpmSolver) -> Values:
+        out: Values = {path: np.zeros_like(values[path]) for path, _ in self.bodies}
+        if not solver.plan.driven:
+            return out
+        bar = solver.store.reduced_adjoint("particle_acceleration")
+        bar = bar.reshape(self.frames, self.envs, self.particles, self.dim)
+        for path, particles in self.bodies:
+            for e in range(self.envs):
+                part = bar[:, e, particles]
+                shape = values[path][e].shape
+                while part.ndim > len(shape):
+                    part = part.sum(axis=0)
+                out[path][e] = part
+        return out

@@ -1,0 +1,100 @@
+"""Materials: density and law parameters, shared, overridden by a body, or given per particle."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from taichi_sim.compile.binding import Binding, Values
+from taichi_sim.laws.law import Law
+from taichi_sim.solvers.mpm.solver import MpmSolver
+
+
+@dataclass(frozen=True)
+class BodyMatter:
+    """Material of one body: where each parameter comes from, and the rows of the material table it owns."""
+
+    name: str
+    law: Law
+    density: str
+    parameters: dict[str, str]
+    volume: float
+    particles: slice
+    rows: slice
+
+    @property
+    def paths(self) -> list[str]:
+        """Paths it depends on."""
+        return [self.density, *self.parameters.values()]
+
+    @property
+    def per_particle(self) -> bool:
+        """Whether every particle has a row of its own."""
+        return self.rows.stop - self.rows.start > 1
+
+
+class Matter(Binding):
+    """Fills the material table: rest volume, mass and law coefficients a row."""
+
+    def __init__(self, bodies: list[BodyMatter], envs: int) -> None:
+        self.bodies = bodies
+        self.envs = envs
+        self.rows = max(b.rows.stop for b in bodies)
+
+    def _parameters(self, body: BodyMatter, values: Values) -> dict[str, np.ndarray]:
+        count = body.rows.stop - body.rows.start
+        spread = {}
+        for name, path in body.parameters.items():
+            value = values[path]
+            spread[name] = np.broadcast_to(value.reshape(self.envs, -1), (self.envs, count))
+        return spread
+
+    def density(self, body: BodyMatter, values: Values) -> np.ndarray:
+        """(envs, rows of the body) kg/m³."""
+        count = body.rows.stop - body.rows.start
+        return np.broadcast_to(values[body.density].reshape(self.envs, -1), (self.envs, count))
+
+    def masses(self, values: Values, particles: int) -> np.ndarray:
+        """(envs, particles) kg, in body order."""
+        out = np.empty((self.envs, particles))
+        for body in self.bodies:
+            out[:, body.particles] = body.volume * self.density(body, values)
+        return out
+
+    def apply(self, values: Values, solver: MpmSolver) -> None:
+        table = np.zeros((self.envs, self.rows, 8))
+        for body in self.bodies:
+            table[:, body.rows, 0] = body.volume
+            table[:, body.rows, 1] = body.volume * self.density(body, values)
+            coefficients = body.law.coefficients(self._parameters(body, values))
+            table[:, body.rows, 2 : 2 + body.law.n_coefficients] = coefficients
+        solver.store.write("material", table.reshape(-1, 8))
+        solver.set_mass_floor(1e-10 * float(table[:, :, 1].min()))
+
+    def pullback(self, values: Values, solver: MpmSolver) -> Values:
+        bar = solver.store.reduced_adjoint("material").reshape(self.envs, self.rows, 8)
+        out: Values = {}
+        for body in self.bodies:
+            mine = bar[:, body.rows]
+            add_to(out, values, body.density, body.volume * mine[..., 1])
+            parts = body.law.coefficients_vjp(
+                self._parameters(body, values), mine[..., 2 : 2 + body.law.n_coefficients]
+            )
+            for name, path in body.parameters.items():
+                add_to(out, values, path, parts[name])
+        return out
+
+    def pullback_mass(self, values: Values, mass_bar: np.ndarray) -> Values:
+        """Gradient by density of what depends on the particles' masses, ``mass_bar`` (envs, particles)."""
+        out: Values = {}
+        for body in self.bodies:
+            mine = body.volume * mass_bar[:, body.particles]
+            add_to(out, values, body.density, mine if body.per_particle else mine.sum(axis=1, keepdims=True))
+        return out
+
+
+def add_to(out: Values, values: Values, path: str, part: np.ndarray) -> None:
+    """Add (envs, rows) gradients to ``path``, summed where the value is shared by all rows."""
+    shape = values[path].shape
+    if part.reshape(part.shape[0], -1).shape[1] != int(np.prod(shape[1:], dtype=int)):
+        part = part.reshape(part.shape[0], -1).sum(axis=1)
+    out[path] = out.get(path, 0.0) + np.asarray(part).reshape(shape)

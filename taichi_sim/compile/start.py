@@ -1,0 +1,82 @@
+"""Initial state: pose, velocity and deformation of bodies, to particles and back."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from taichi_sim.compile.binding import Binding, Values
+from taichi_sim.scene.pose import rotation_matrix, rotation_vjp, spin, spin_vjp
+from taichi_sim.solvers.mpm.solver import MpmSolver
+
+
+@dataclass(frozen=True)
+class BodyStart:
+    """Rest geometry of one body: positions before the pose (n, dim) and the centre the pose turns about (dim,)."""
+
+    name: str
+    rest: np.ndarray
+    centre: np.ndarray
+    particles: slice
+
+    def path(self, key: str) -> str:
+        """Path of one of its quantities."""
+        return f"bodies.{self.name}.{key}"
+
+
+class Start(Binding):
+    """``x = c + p + R (X - c)``, ``v = v0 + ω × R (X - c)``, ``F`` as given; in body order."""
+
+    def __init__(self, bodies: list[BodyStart], envs: int, particles: int, dim: int) -> None:
+        self.bodies, self.envs, self.particles, self.dim = bodies, envs, particles, dim
+
+    def state(self, values: Values) -> dict[str, np.ndarray]:
+        """Initial ``x, v, C, F`` (envs, particles, …)."""
+        shape = (self.envs, self.particles, self.dim)
+        x, v = np.empty(shape), np.empty(shape)
+        F = np.empty((*shape, self.dim))
+        for body in self.bodies:
+            for e in range(self.envs):
+                R = rotation_matrix(values[body.path("rotation")][e], self.dim)
+                arm = (body.rest - body.centre) @ R.T
+                x[e, body.particles] = body.centre + values[body.path("position")][e] + arm
+                v[e, body.particles] = values[body.path("velocity")][e] + spin(
+                    values[body.path("angular_velocity")][e], arm
+                )
+                F[e, body.particles] = values[body.path("deformation")][e]
+        return {"x": x, "v": v, "C": np.zeros_like(F), "F": F}
+
+    def apply(self, values: Values, solver: MpmSolver) -> None:
+        """Nothing: the state enters through the timeline's first slot."""
+
+    def pullback(self, values: Values, solver: MpmSolver) -> Values:
+        bars = {name: solver.adjoint_in_body_order(name).astype(np.float64) for name in ("x", "v", "F")}
+        return self.pullback_state(values, bars)
+
+    def pullback_state(self, values: Values, bars: dict[str, np.ndarray]) -> Values:
+        """Gradient by path from adjoints of the initial state in body order."""
+        out: Values = {}
+        for body in self.bodies:
+            found: dict[str, list[np.ndarray]] = {}
+            for e in range(self.envs):
+                rotation, omega = values[body.path("rotation")][e], values[body.path("angular_velocity")][e]
+                arm0 = body.rest - body.centre
+                arm = arm0 @ rotation_matrix(rotation, self.dim).T
+                x_bar, v_bar = bars["x"][e, body.particles], bars["v"][e, body.particles]
+                omega_bar, arm_bar = spin_vjp(omega, arm, v_bar)
+                parts = {
+                    "position": x_bar.sum(axis=0),
+                    "rotation": rotation_vjp(rotation, (x_bar + arm_bar).T @ arm0, self.dim),
+                    "velocity": _reduce(v_bar, values[body.path("velocity")][e].shape),
+                    "angular_velocity": np.asarray(omega_bar),
+                    "deformation": _reduce(bars["F"][e, body.particles], values[body.path("deformation")][e].shape),
+                }
+                for key, part in parts.items():
+                    found.setdefault(key, []).append(part)
+            for key, stack in found.items():
+                out[body.path(key)] = np.stack(stack).reshape(values[body.path(key)].shape)
+        return out
+
+
+def _reduce(bar: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Sum over particles unless the value has one entry for each."""
+    return bar if bar.shape == shape else bar.sum(axis=0)
