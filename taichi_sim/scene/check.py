@@ -10,6 +10,7 @@ from taichi_sim.scene import paths
 from taichi_sim.scene.context import Context
 from taichi_sim.scene.kinds import kinds
 from taichi_sim.scene.schema import Body, Domain, Objective, Override, Profile, Scene, Signal, vector, wall_names
+from taichi_sim.scene.shapes.shape import check_shape
 
 #: Largest number of grid nodes: cell numbers are packed into 27 bits.
 MOST_CELLS = 2**27
@@ -32,6 +33,8 @@ def check(scene: Scene, context: Context) -> None:
         context.add("bodies", "the scene is empty; add at least one [bodies.NAME]")
     for name, body in scene.bodies.items():
         _body(scene, context, f"bodies.{name}", body)
+    for name, obstacle in scene.obstacles.items():
+        _shape(context, f"obstacles.{name}.shape", obstacle.shape, bounded=False)
     _driven(scene, context)
     for i, entry in enumerate(scene.design):
         if entry is not None and entry.path is not None:
@@ -90,7 +93,16 @@ def _periodic(domain: Domain, dim: int, context: Context) -> None:
             context.add(f"domain.walls.{other}", f"must be periodic too, as {name} is", domain.wall(other).kind)
 
 
+def _shape(context: Context, path: str, table: Any, bounded: bool) -> None:
+    """What is wrong between the entries of a shape; mesh files are read when the scene is built, not here."""
+    if context.dim is not None and table is not None and context.ok(path):
+        context.problems += check_shape(table, context.dim, path, context.folder, bounded)
+
+
 def _body(scene: Scene, context: Context, path: str, body: Body) -> None:
+    _shape(context, f"{path}.shape", body.shape, bounded=True)
+    for name, region in body.regions.items():
+        _shape(context, f"{path}.regions.{name}.shape", region.shape, bounded=False)
     material = body.material
     name = material.base if isinstance(material, Override) else material
     where = f"{path}.material.base" if isinstance(material, Override) else f"{path}.material"
@@ -153,7 +165,7 @@ def _reference(scene: Scene, context: Context, path: str, body: str | None, regi
             context.add(f"{path}.region", "needs a body", region)
         return
     if body not in scene.bodies:
-        if context.ok(f"{path}.body", f"bodies.{body}"):
+        if scene.bodies and context.ok(f"{path}.body", f"bodies.{body}"):
             context.add(f"{path}.body", unknown("body", body, scene.bodies), body)
     elif region is not None and region not in (regions := scene.bodies[body].regions):
         if context.ok(f"{path}.region", f"bodies.{body}.regions"):

@@ -14,9 +14,9 @@ def complete(parameters: tuple[Parameter, ...], given: Mapping[str, Any], dim: i
     """Every declared parameter: reals as float64 arrays, nested shapes completed too, the rest as given."""
     filled = {}
     for p in parameters:
-        value = given.get(p.name, p.default)
-        if value is None:
-            continue
+        value: Any = given.get(p.name, p.default)
+        if value is None or (isinstance(value, tuple) and len(value) == 0):
+            continue  # a default of () means "left out"
         if p.kind == "real":
             filled[p.name] = full(value, p.shape, dim)
         elif p.kind == "shape":
@@ -26,7 +26,7 @@ def complete(parameters: tuple[Parameter, ...], given: Mapping[str, Any], dim: i
     return filled
 
 
-def complete_shape(table: Mapping[str, Any], dim: int) -> dict[str, Any]:
+def complete_shape(table: Any, dim: int) -> dict[str, Any]:
     """A geometry table with every parameter of its kind."""
     kind = kinds("shape").get(table["kind"])
     return {"kind": kind.name, **complete(kind.parameters, table, dim)}

@@ -268,6 +268,8 @@ def check_design(scene: Scene, context: Context, entry: Design, where: str) -> N
         return
     bounds = {"lower": entry.lower, "upper": entry.upper}
     for path in paths:
+        if not context.ok(path.rpartition(".")[0] or path):
+            continue
         quantity = known[path]
         sizes = [np.shape(b) for b in bounds.values() if b is not None]
         if any(size != () and size != quantity.shape for size in sizes):

@@ -8,6 +8,7 @@ from typing import Any
 
 from taichi_sim.core.errors import Problem, SceneError, unknown
 from taichi_sim.data import data_root
+from taichi_sim.scene.declare import entries
 from taichi_sim.scene.kinds import kinds
 from taichi_sim.scene.schema import Body, Material, Override, Scene
 from taichi_sim.scene.toml import parse
@@ -63,18 +64,18 @@ def read(file: Path) -> Preset:
     """The preset in ``file``; ``SceneError`` lists values without a source, unknown or missing ones."""
     table = parse(file.read_bytes(), str(file))
     law = kinds("law").get(str(table.get("law")))
-    declared = {p.name: p for p in law.parameters}
+    declared = {"density": entries(Material)["density"].parameter, **{p.name: p for p in law.parameters}}
     problems, values, sources = [], {}, {}
     for key, item in table.items():
         if key in ("law", "doc"):
             continue
-        if key != "density" and key not in declared:
-            problems.append(Problem(key, unknown(f"entry of {law.name}", key, ["law", "doc", "density", *declared])))
+        if key not in declared:
+            problems.append(Problem(key, unknown(f"entry of {law.name}", key, ["law", "doc", *declared])))
         elif not isinstance(item, dict) or set(item) != {"value", "source"} or not str(item["source"]).strip():
             problems.append(Problem(key, 'must be {value = NUMBER, source = "where it is from"}', item, True))
         elif isinstance(item["value"], bool) or not isinstance(item["value"], int | float):
             problems.append(Problem(key, "its value must be a number", item["value"], True))
-        elif key in declared and (message := declared[key].check(float(item["value"]))):
+        elif message := declared[key].check(float(item["value"])):
             problems.append(Problem(key, message, item["value"], True))
         else:
             values[key], sources[key] = float(item["value"]), item["source"]

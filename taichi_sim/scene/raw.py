@@ -16,6 +16,9 @@ _PROVENANCE = ("source",)
 
 def to_raw(value: Any) -> Any:
     """``value`` as dicts, lists and plain numbers; entries that hold their default are left out."""
+    if isinstance(value, Wall):
+        table = _table(value)
+        return table if len(table) > 1 else table["kind"]
     if isinstance(value, Table):
         return _table(value)
     if isinstance(value, Mapping):

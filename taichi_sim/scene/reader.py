@@ -66,7 +66,7 @@ def read_table(table: type[Table], raw: Any, path: str, context: Context) -> Any
     for name, info in infos.items():
         here, value = join(path, name), raw.get(name)
         if value is None:
-            if info.required:
+            if info.required or (name == "density" and table is Material and own and raw.get("preset") is None):
                 doc = declared[name].parameter.doc if name in declared else f"a table [{name}]"
                 if name not in meant and not (name == "kind" and issubclass(table, Kinded)):
                     context.add(here, f"is missing: {doc}")
@@ -140,12 +140,16 @@ def _entry(entry: Entry, value: Any, path: str, context: Context) -> Any:
 
 
 def read_shape(raw: Any, path: str, context: Context) -> Any:
-    """A checked geometry table, without defaults, or ``BAD``."""
+    """A checked geometry table, without defaults, or ``BAD``. What its parts make together is checked later."""
     if not isinstance(raw, Mapping):
         return context.add(path, 'must be a table such as {kind = "box", lower = [...], upper = [...]}', raw)
     kind = _lookup("shape", raw.get("kind"), f"{path}.kind", context)
     if kind is None:
         return BAD
+    if context.dim is not None and context.dim not in kind.dims:
+        others = ", ".join(k.name for k in kinds("shape") if context.dim in k.dims)
+        message = f"exists in {kind.dims[0]}-D only; in {context.dim}-D: {others}"
+        return context.add(f"{path}.kind", message, kind.name)
     before = len(context.problems)
     names = ["kind", *(p.name for p in kind.parameters)]
     needed = {p.name for p in kind.parameters if p.default is None}
@@ -185,7 +189,7 @@ def kind_of(
 def _law_of(raw: Mapping[str, Any], path: str, context: Context) -> tuple[str | None, tuple[Any, ...] | None]:
     preset, name, where = raw.get("preset"), raw.get("law"), join(path, "law")
     if preset is not None and name is not None:
-        context.add(path, "give either preset or law, not both")
+        return context.add(path, "give either preset or law, not both") or None, None
     if preset is not None:
         where = join(path, "preset")
         if not isinstance(preset, str):

@@ -1,11 +1,11 @@
 """Scenes to files: readable TOML, exact numbers, large arrays beside it, nothing half written."""
 
 import os
-import tempfile
-from collections.abc import Mapping
+import secrets
+from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -76,21 +76,14 @@ def _importable(function: Any, path: str, problems: list[Problem]) -> str:
     return f"{module}:{name}"
 
 
-def _write(file: Path, write: Any) -> None:
-    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+def _write(file: Path, write: Callable[[BinaryIO], Any]) -> None:
+    temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     try:
-        with os.fdopen(descriptor, "wb") as stream:
+        with temporary.open("xb") as stream:
             write(stream)
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, file)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

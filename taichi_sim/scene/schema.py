@@ -27,6 +27,7 @@ Real = Any
 ShapeTable = Mapping[str, Any]
 
 NONNEGATIVE = {"low": 0.0}
+ANY_SHAPE = (("any",), ("any", "any"), ("any", "any", "any"))
 POSITIVE = {"low": 0.0, "low_open": True}
 
 
@@ -237,8 +238,8 @@ class Design(Table, kw_only=True):
     """A quantity an optimiser may change, by path; ``*`` stands for any name."""
 
     path: Annotated[str, other("text", "path of a differentiable quantity")]
-    lower: Annotated[Real | None, real("", "lower bound", differentiable=False)] = None
-    upper: Annotated[Real | None, real("", "upper bound", differentiable=False)] = None
+    lower: Annotated[Real | None, real("", "lower bound", also=ANY_SHAPE, differentiable=False)] = None
+    upper: Annotated[Real | None, real("", "upper bound", also=ANY_SHAPE, differentiable=False)] = None
     scale: Annotated[str | None, other("choice", "scale it is varied on", choices=("linear", "log"))] = None
     spread: Annotated[
         float, real("", "optimisation starts from value + spread N(0, 1)", differentiable=False, **NONNEGATIVE)
