@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.ndimage import distance_transform_edt
-from scipy.spatial import KDTree
 
 #: Samples a distance grid may have; beyond, its spacing grows.
 SAMPLES = 2_000_000
@@ -63,6 +61,8 @@ class Triangles:
     LEAF = 4
 
     def __init__(self, triangles: np.ndarray) -> None:
+        from scipy.spatial import KDTree
+
         triangles = np.asarray(triangles, dtype=float)
         depth = max(int(np.ceil(np.log2(max(len(triangles) / self.LEAF, 1)))), 0)
         centres = triangles.mean(axis=1)
@@ -193,6 +193,8 @@ def _banded(
 ) -> np.ndarray:
     """Distances (n,) of grid samples: exact near the surface, elsewhere to the surface point nearest to the nearest
     exact sample."""
+    from scipy.ndimage import distance_transform_edt
+
     marks = cover(triangles.triangles, spacing / 2)
     cell = np.clip(np.rint((marks - origin) / spacing).astype(int), 0, np.asarray(count) - 1)
     far = np.ones(count, dtype=bool)

@@ -97,9 +97,9 @@ def read_mesh(path: Path) -> tuple[np.ndarray, np.ndarray, str | None]:
     kind = path.suffix.lower().lstrip(".")
     if kind not in known:
         raise ValueError(f"{path}: cannot read {kind or 'files without ending'!r}; use stl, obj, ply, off or glb")
-    options = {"skip_materials": True} if kind == "obj" else {}
+    options: dict[str, Any] = {"skip_materials": True} if kind == "obj" else {}
     try:
-        loaded = trimesh.load(str(path), force="scene", process=False, **options)
+        loaded: Any = trimesh.load(str(path), force="scene", process=False, **options)
     except Exception as error:  # a reader may raise anything on a broken file
         raise ValueError(f"{path}: could not be read as {kind} ({type(error).__name__}: {error})") from error
     vertices, faces, offset, other = [], [], 0, set()

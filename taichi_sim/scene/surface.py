@@ -3,9 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial import KDTree
 
 from taichi_sim.scene.winding import open_edges, winding_number
 
@@ -51,15 +48,25 @@ def moments(vertices: np.ndarray, faces: np.ndarray) -> tuple[float, np.ndarray]
     return total, first + middle * total
 
 
+def _components(pairs: np.ndarray, count: int) -> tuple[int, np.ndarray]:
+    """Number of connected groups of ``count`` things joined by ``pairs`` (p, 2), and the group (count,) of each."""
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(count, count))
+    return connected_components(graph, directed=False)
+
+
 def _merge(vertices: np.ndarray, faces: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
     """One vertex for all within ``tolerance`` of each other (0: with equal coordinates); faces that vanish go."""
     if tolerance == 0:
         vertices, index = np.unique(vertices, axis=0, return_inverse=True)
         faces = index.reshape(-1)[faces]
     else:
+        from scipy.spatial import KDTree
+
         pairs = KDTree(vertices).query_pairs(tolerance, output_type="ndarray")
-        graph = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(vertices),) * 2)
-        _, label = connected_components(graph, directed=False)
+        _, label = _components(pairs, len(vertices))
         _, first = np.unique(label, return_index=True)
         vertices, faces = vertices[first], label[faces]
     a, b, c = faces.T
@@ -102,14 +109,12 @@ def _orient(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, int]:
     many lie on one-sided parts that cannot agree."""
     pairs, same, _ = _neighbours(faces)
     count = len(faces)
-    graph = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(count, count))
-    parts, part = connected_components(graph, directed=False)
+    parts, part = _components(pairs, count)
     # two copies of every face, as it is and turned; an edge joins the copies that agree
     here = np.concatenate([pairs[:, 0], pairs[:, 0] + count])
     there = np.where(same, pairs[:, 1] + count, pairs[:, 1])
     there = np.concatenate([there, np.where(same, pairs[:, 1], pairs[:, 1] + count)])
-    double = coo_matrix((np.ones(len(here)), (here, there)), shape=(2 * count, 2 * count))
-    _, sheet = connected_components(double, directed=False)
+    _, sheet = _components(np.column_stack([here, there]), 2 * count)
     kept, turned = sheet[:count], sheet[count:]
     one_sided = kept == turned
     lower = kept < turned

@@ -13,8 +13,6 @@ surface, and subtract the solid angle of the fan.
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 #: Triangle–point pairs evaluated at once; bounds the memory of one chunk to about 100 MB.
 PAIRS = 1_000_000
@@ -45,6 +43,9 @@ def cap(vertices: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray
     edges, count = open_edges(faces)
     if len(edges) == 0:
         return vertices, np.zeros((0, 3), dtype=np.int64)
+    from scipy.sparse import coo_matrix  # SciPy is loaded only by scenes that hold a mesh
+    from scipy.sparse.csgraph import connected_components
+
     used, local = np.unique(edges, return_inverse=True)
     local = local.reshape(-1, 2)
     graph = coo_matrix((np.ones(len(edges)), (local[:, 0], local[:, 1])), shape=(len(used), len(used)))
