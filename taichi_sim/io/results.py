@@ -1,0 +1,43 @@
+"""``result.json``: what a run leaves for other programs. Documented keys, a format number, written atomically."""
+
+import importlib.metadata
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from taichi_sim.io.atomic import write_json
+
+FORMAT = 1
+#: keys of every result
+KEYS = (
+    "format", "scene", "versions", "seed", "precision", "threads", "envs", "dt", "frames", "substeps", "particles",
+    "status", "wall_s", "peak_memory_mb", "state_hash",
+)  # fmt: skip
+#: further keys of an optimisation
+OPTIMIZE_KEYS = ("loss", "best_loss", "best_iteration", "evaluations", "parameters")
+
+
+def versions() -> dict[str, str]:
+    """Versions that decide the numbers: ours, Taichi's, NumPy's, Python's."""
+    found = {"python": platform.python_version()}
+    for name in ("taichi-sim", "taichi", "numpy", "scipy"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = "source"
+    return found
+
+
+def write_result(folder: str | os.PathLike[str], result: Mapping[str, Any], optimize: bool = False) -> Path:
+    """Write ``folder/result.json``; ``format`` and ``versions`` are filled in. Returns the file.
+
+    Raises ``ValueError`` naming the documented keys that are missing. Further keys are welcome.
+    """
+    whole = {"format": FORMAT, "versions": versions(), **result}
+    wanted = KEYS + OPTIMIZE_KEYS if optimize else KEYS
+    missing = [key for key in wanted if key not in whole]
+    if missing:
+        raise ValueError(f"result.json: missing {', '.join(missing)}")
+    return write_json(Path(folder) / "result.json", whole)
