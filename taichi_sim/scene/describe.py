@@ -1,6 +1,9 @@
 """Everything a scene can name, with parameters, units, defaults and ranges: the data behind ``taichi-sim list``."""
 
+import math
 from typing import Any
+
+import msgspec
 
 from taichi_sim.core.registry import Parameter
 from taichi_sim.scene import presets, schema
@@ -49,8 +52,6 @@ def describe() -> dict[str, list[dict[str, Any]]]:
 
 
 def _entries(table: type[schema.Table]) -> list[dict[str, Any]]:
-    import msgspec
-
     defaults = {f.name: None if f.required else f.default for f in msgspec.structs.fields(table)}
     required = {f.name for f in msgspec.structs.fields(table) if f.required}
     return [
@@ -60,7 +61,7 @@ def _entries(table: type[schema.Table]) -> list[dict[str, Any]]:
 
 
 def _row(p: Parameter) -> dict[str, Any]:
-    default = list(p.default) if isinstance(p.default, tuple) else p.default
+    default = [_finite(x) for x in p.default] if isinstance(p.default, tuple) else _finite(p.default)
     allowed = ", ".join(map(str, p.choices)) if p.choices else p.range_text() if p.kind in ("real", "int") else ""
     return {
         "name": p.name,
@@ -72,6 +73,11 @@ def _row(p: Parameter) -> dict[str, Any]:
         "kind": p.kind,
         "doc": p.doc,
     }
+
+
+def _finite(value: Any) -> Any:
+    """Infinity as text: JSON has no number for it."""
+    return str(value) if isinstance(value, float) and math.isinf(value) else value
 
 
 def _preset(preset: presets.Preset) -> dict[str, Any]:

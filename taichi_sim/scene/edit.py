@@ -11,7 +11,7 @@ from taichi_sim.core.errors import Problem, SceneError, unknown
 from taichi_sim.scene.load import from_dict
 from taichi_sim.scene.paths import quantities
 from taichi_sim.scene.raw import to_raw
-from taichi_sim.scene.schema import Scene
+from taichi_sim.scene.schema import Scene, Signal
 from taichi_sim.scene.toml import parse
 
 #: Tables whose entries have names given by the user.
@@ -85,6 +85,23 @@ def set_values(scene: Scene, values: Mapping[str, Any]) -> Scene:
     if isinstance(raw["design"], dict):
         raw["design"] = list(raw["design"].values())
     return from_dict(raw, scene.source)
+
+
+def actuate(scene: Scene, activation: Any) -> None:
+    """Give every actuator of ``scene`` its column of ``activation`` (frames, actuators) as an ``array`` signal."""
+    try:
+        array = np.array(activation, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"activation must be an array of numbers, got {type(activation).__name__}") from None
+    wanted = (scene.frames, len(scene.actuators))
+    if array.shape != wanted:
+        listed = ", ".join(scene.actuators) or "none"
+        raise ValueError(f"activation must have shape (frames, actuators) = {wanted} ({listed}), got {array.shape}")
+    if not np.isfinite(array).all():
+        frame, column = (int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"activation[{frame}, {column}] = {array[frame, column]} must be finite")
+    for column, actuator in enumerate(scene.actuators.values()):
+        actuator.signal = Signal(kind="array", values=array[:, column].copy())
 
 
 def _tokens(path: str) -> list[str]:

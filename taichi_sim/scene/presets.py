@@ -41,9 +41,9 @@ class ResolvedMaterial:
 
 
 @functools.cache
-def files(root: Path | None = None) -> dict[str, Path]:
+def files() -> dict[str, Path]:
     """Preset files by name."""
-    return {file.stem: file for file in sorted((root or data_root() / "materials").glob("*/*.toml"))}
+    return {file.stem: file for file in sorted((data_root() / "materials").glob("*/*.toml"))}
 
 
 def names() -> list[str]:

@@ -1,6 +1,8 @@
 """Scene structs as nested tables of plain values, the form that files hold and that is read and compared."""
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -29,7 +31,13 @@ def to_raw(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, np.generic):
         return value.item()
-    return value
+    return str(value) if isinstance(value, Path) else value
+
+
+def function_name(function: Any) -> str:
+    """``package.module:function`` of a Python function; empty if it cannot be imported again by that name."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "<")
+    return f"{module}:{name}" if module and module != "__main__" and "<" not in name else ""
 
 
 def _table(table: Table) -> dict[str, Any]:
@@ -54,9 +62,10 @@ def _is_default(field: msgspec.structs.FieldInfo, item: Any) -> bool:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two raw values are equal; a list equals an array of the same numbers."""
+    """Whether two raw values are equal: a list and an array of the same numbers are, two names of one file, and a
+    function and its name."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
-        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+        return a.keys() == b.keys() and all(_same_entry(key, a[key], b[key]) for key in a)
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         try:
             return np.array_equal(np.asarray(a), np.asarray(b))
@@ -64,4 +73,12 @@ def same(a: Any, b: Any) -> bool:
             return False
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+    if callable(a) != callable(b):
+        a, b = (function_name(value) if callable(value) else value for value in (a, b))
     return bool(a == b)
+
+
+def _same_entry(key: Any, a: Any, b: Any) -> bool:
+    if key == "file" and isinstance(a, str) and isinstance(b, str):
+        return os.path.realpath(a) == os.path.realpath(b)
+    return same(a, b)

@@ -10,9 +10,10 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from taichi_sim.core.errors import Problem, SceneError
-from taichi_sim.scene.raw import INLINE, to_raw
+from taichi_sim.scene.raw import INLINE, function_name, to_raw
 from taichi_sim.scene.schema import Scene
 from taichi_sim.scene.toml import dumps
+from taichi_sim.scene.values import FUNCTION_IN_FILE
 
 
 def save(scene: Scene, path: "str | PathLike[str]") -> str:
@@ -51,29 +52,27 @@ def _portable(value: Any, path: str, file: Path, arrays: dict[Path, np.ndarray],
         return {"file": target.name}
     if callable(value):
         return _importable(value, path, problems)
-    if isinstance(value, str | Path) and path.rsplit(".", 1)[-1] == "file":
-        return _relative(Path(value), file.parent)
-    if isinstance(value, Path):
-        return str(value)
+    if isinstance(value, str) and path.endswith(".file"):
+        return _relative(value, file.parent)
+    if isinstance(value, str) and path.endswith(".function") and (found := FUNCTION_IN_FILE.fullmatch(value)):
+        return f"{_relative(found[1], file.parent)}:{found[2]}"
     if not isinstance(value, str | int | float | np.ndarray):
         problems.append(Problem(path, "cannot be written to a file", value, True))
     return value
 
 
-def _relative(file: Path, folder: Path) -> str:
-    """``file`` relative to ``folder`` if it lies inside it, else absolute, so that both can be moved together."""
-    if not str(file) or str(file) == ".":
-        return ""
-    whole = file.expanduser().resolve()
-    return whole.relative_to(folder).as_posix() if whole.is_relative_to(folder) else str(whole)
+def _relative(file: str, folder: Path) -> str:
+    """``file`` relative to ``folder`` if it lies inside it, so that both can be moved together; else absolute."""
+    whole = Path(file).expanduser().resolve()
+    return "" if not file else whole.relative_to(folder).as_posix() if whole.is_relative_to(folder) else str(whole)
 
 
 def _importable(function: Any, path: str, problems: list[Problem]) -> str:
-    module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "<unnamed>")
-    if not module or module == "__main__" or "<" in name:
+    name = function_name(function)
+    if not name:
         message = "is a local Python function, which a file cannot hold; put it in a module: 'package.module:function'"
         problems.append(Problem(path, message, function, True))
-    return f"{module}:{name}"
+    return name
 
 
 def _write(file: Path, write: Callable[[BinaryIO], Any]) -> None:

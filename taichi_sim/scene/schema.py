@@ -225,7 +225,7 @@ class Objective(Kinded, kw_only=True):
 
     registry: ClassVar[str] = "objective"
     kind: Annotated[str, other("choice", "kind of objective")]
-    body: Annotated[str | None, other("path", "name of a body", refers="bodies")] = None
+    body: Annotated[str | None, other("path", "name of a body; default: every body", refers="bodies")] = None
     region: Annotated[str | None, other("path", "region of the body; default: all of it", refers="regions")] = None
     weight: Annotated[float, real("1", "factor in the loss; negative rewards", differentiable=False)] = 1.0
     when: Annotated[
@@ -338,6 +338,15 @@ class Scene(Table, kw_only=True):
         from taichi_sim.scene.load import from_dict
 
         from_dict(self.to_dict(), self.source)
+
+    def actuate(self, activation: np.ndarray) -> None:
+        """Drive the actuators, in their order, by given numbers: ``activation`` of shape (frames, actuators).
+
+        Replaces their signals. Raises ``ValueError`` for another shape or numbers that are not finite.
+        """
+        from taichi_sim.scene.edit import actuate
+
+        actuate(self, activation)
 
     def resolved(self) -> "Scene":
         """A checked copy with every default filled in and every number a float64 array of its full shape."""

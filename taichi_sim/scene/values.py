@@ -1,6 +1,7 @@
 """Reading one value against its declaration: type, shape, range, finiteness, with a sentence for every mistake."""
 
 import difflib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from taichi_sim.scene.declare import Entry, shape_of
 #: Numbers beyond this cannot be squared in single precision without overflowing soon after.
 HUGE = 1e30
 INT_MAX = 2**31 - 1
+#: A function in a Python file beside the scene: ``file.py:name``.
+FUNCTION_IN_FILE = re.compile(r"(.+\.py):(\w+)")
 
 
 def read_value(entry: Entry, value: Any, path: str, context: Context) -> Any:
@@ -168,8 +171,8 @@ def _int(parameter: Parameter, value: Any, path: str, context: Context) -> Any:
 
 
 def _choice(parameter: Parameter, value: Any, path: str, context: Context) -> Any:
-    if value in parameter.choices and not isinstance(value, bool):
-        return value
+    if isinstance(value, str | int | float) and not isinstance(value, bool) and value in parameter.choices:
+        return next(choice for choice in parameter.choices if choice == value)
     if isinstance(value, str) and all(isinstance(c, str) for c in parameter.choices):
         return context.add(path, unknown(parameter.name or "value", value, parameter.choices), value)
     return context.add(path, f"must be one of {', '.join(map(repr, parameter.choices))}", value)
@@ -180,6 +183,8 @@ def _text(parameter: Parameter, value: Any, path: str, context: Context) -> Any:
         return context.add(path, "must be a text in quotes", value)
     if parameter.kind == "file":
         return find_file(str(value), path, context)
+    if parameter.name == "function" and context.folder and (found := FUNCTION_IN_FILE.fullmatch(str(value))):
+        return f"{context.folder / found[1]}:{found[2]}"
     return str(value)
 
 

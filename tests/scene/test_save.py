@@ -175,10 +175,33 @@ def test_functions(tmp_path):
     scene.objectives["mine"] = type(scene.objectives["forward"])(kind="function", body="torso", function=importable)
     scene.save(tmp_path / "s.toml")
     assert f'function = "{__name__}:importable"' in (tmp_path / "s.toml").read_text()
+    assert Scene.load(tmp_path / "s.toml") == scene
     scene.objectives["mine"].function = lambda frame: (0.0, {})
     with pytest.raises(SceneError, match=r"objectives\.mine\.function = .*local Python function"):
         scene.save(tmp_path / "t.toml")
     assert not (tmp_path / "t.toml").exists()
+
+
+def test_files_travel_with_the_scene(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text("def cost(frame):\n    return 0.0, {}\n")
+    (tmp_path / "moves.csv").write_text("0.1\n0.2\n0.3\n0.4\n0.5\n")
+    monkeypatch.chdir(tmp_path)
+    scene = walker()
+    scene.design = []
+    scene.objectives["mine"] = type(scene.objectives["forward"])(kind="function", function="mine.py:cost")
+    scene.actuators["front"].signal = type(scene.actuators["front"].signal)(kind="array", file="moves.csv")
+    scene.check()
+    path = scene.save(tmp_path / "s.toml")
+    text = (tmp_path / "s.toml").read_text()
+    assert 'function = "mine.py:cost"' in text and 'file = "moves.csv"' in text
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    again = Scene.load(path)
+    assert again.actuators["front"].signal.file == str((tmp_path / "moves.csv").resolve())
+    assert again.resolved().objectives["mine"].function(None) == (0.0, {})
+    far = again.save(tmp_path / "elsewhere" / "far.toml")
+    assert str(tmp_path.resolve() / "moves.csv") in (tmp_path / "elsewhere" / "far.toml").read_text()
+    assert Scene.load(far) == again
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):

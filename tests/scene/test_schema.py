@@ -72,6 +72,24 @@ def test_every_field_of_every_table_is_declared(table):
     assert table.__doc__ and typing.get_type_hints(table)
 
 
+def test_activation_as_one_array():
+    scene = walker()
+    scene.design = []
+    activation = np.linspace(-1.0, 1.0, 5)[:, None]
+    scene.actuate(activation)
+    scene.check()
+    assert np.array_equal(scene.actuators["front"].signal.values, activation[:, 0])
+    activation[0] = 7.0
+    assert scene.actuators["front"].signal.values[0] == -1.0
+    for wrong in (np.zeros((4, 1)), np.zeros((5, 2)), np.zeros(5), 0.0):
+        with pytest.raises(ValueError, match=r"\(frames, actuators\) = \(5, 1\) \(front\), got \("):
+            scene.actuate(wrong)
+    with pytest.raises(ValueError, match=r"activation\[2, 0\] = nan must be finite"):
+        scene.actuate([[0.0], [0.0], [np.nan], [0.0], [0.0]])
+    with pytest.raises(ValueError, match="array of numbers"):
+        scene.actuate("fast")
+
+
 def test_walls_by_name():
     domain = walker().domain
     assert domain.wall("y_lower").friction == 0.5
