@@ -12,11 +12,12 @@ import numpy as np
 
 from taichi_sim import runtime
 from taichi_sim.core.errors import RolloutError
+from taichi_sim.io.results import versions, write_result
 from taichi_sim.optimization.health import history_notes
 from taichi_sim.optimization.journal import Journal
 from taichi_sim.optimization.loop import Outcome, Record, minimise, prepare
 from taichi_sim.optimization.problem import Problem
-from taichi_sim.optimization.result import OptimizationResult, base_record, versions, write_result
+from taichi_sim.optimization.result import OptimizationResult, base_record
 
 __all__ = ["JOURNAL", "optimize"]
 
@@ -73,6 +74,7 @@ def optimize(
         "of": of,
         "taichi_sim": versions()["taichi-sim"],
     }
+    journal = Journal(None if folder is None else folder / JOURNAL, identity, resume)
     with Simulation(
         scene, precision=precision, arch=arch, envs=envs, memory=memory, seed=seed, threads=threads
     ) as simulation:
@@ -82,7 +84,6 @@ def optimize(
             status="running", hashed=False,
         )  # fmt: skip
         folder_state = _Folder(folder, base, method, problem, began, callback)
-        journal = Journal(None if folder is None else folder / JOURNAL, identity, resume)
         try:
             outcome = minimise(
                 problem, method, iterations, options=options, journal=journal, callback=folder_state.evaluated
@@ -131,7 +132,8 @@ class _Folder:
         self.base["status"] = status
         self.base["wall_s"] = round(time.perf_counter() - self.began + self.replayed, 3)
         if self.folder is not None:
-            write_result(self.folder, self.result if self.result is not None else self.base)
+            known = self.base if self.result is None else self.result.to_dict()
+            write_result(self.folder, known, optimize=self.result is not None)
 
     def broken(self, status: str, reason: str) -> None:
         if self.result is not None:

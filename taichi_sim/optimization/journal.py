@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from taichi_sim.io.atomic import write_atomic
 from taichi_sim.optimization.problem import Point
 
 __all__ = ["Journal"]
@@ -28,15 +29,8 @@ class Journal:
     def __init__(self, file: Path | None, identity: dict[str, object], resume: bool = False) -> None:
         self.file = file
         self._seen: dict[bytes, tuple[Point, float]] = {}
-        if file is None:
-            return
-        head = {"format": _FORMAT, **identity}
-        if resume and file.exists() and self._read(head):
-            return
-        file.parent.mkdir(parents=True, exist_ok=True)
-        temporary = file.with_name(file.name + ".new")
-        temporary.write_bytes(_line(head))
-        os.replace(temporary, file)
+        self._head = {"format": _FORMAT, **identity}
+        self._begun = bool(file is not None and resume and file.exists() and self._read())
 
     def __len__(self) -> int:
         return len(self._seen)
@@ -57,12 +51,15 @@ class Journal:
             "bad": point.bad,
             "seconds": round(seconds, 3),
         }
+        if not self._begun:  # an older file is replaced only now that there is something to put in its place
+            write_atomic(self.file, _line(self._head))
+            self._begun = True
         with open(self.file, "ab") as stream:
             stream.write(_line(record))
             stream.flush()
             os.fsync(stream.fileno())
 
-    def _read(self, head: dict[str, object]) -> bool:
+    def _read(self) -> bool:
         """Fill from the file; ``False`` if it was killed before its first line was complete."""
         assert self.file is not None
         data = self.file.read_bytes()
@@ -72,9 +69,9 @@ class Journal:
             return False
         try:
             found, *records = [json.loads(line) for line in lines]
-            changed = [k for k in head if found.get(k) != head[k]]
+            changed = [k for k in self._head if found.get(k) != self._head[k]]
             if changed:
-                what = ", ".join(f"{k} {_short(found.get(k))}, now {_short(head[k])}" for k in changed)
+                what = ", ".join(f"{k} {_short(found.get(k))}, now {_short(self._head[k])}" for k in changed)
                 raise ValueError(
                     f"{self.file}: these evaluations are of another problem ({what}); choose another folder or do "
                     "not resume"

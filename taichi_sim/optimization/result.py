@@ -1,30 +1,14 @@
-"""What a run or an optimisation leaves behind: ``result.json``, and the same as a Python object."""
+"""What a run or an optimisation leaves behind: the content of ``result.json``, and the same as a Python object."""
 
-import os
-import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["FORMAT", "OptimizationResult", "base_record", "versions", "write_result"]
+from taichi_sim.io.results import FORMAT, versions
 
-#: Version of the layout of ``result.json``; it changes only when a key changes its meaning or disappears.
-FORMAT = 1
-
-
-def versions() -> dict[str, str]:
-    """Versions of everything that decides the numbers."""
-    found = {"python": platform.python_version()}
-    for package in ("taichi-sim", "taichi", "numpy", "scipy"):
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            found[package] = "unknown"
-    return found
+__all__ = ["OptimizationResult", "base_record"]
 
 
 def base_record(
@@ -41,8 +25,9 @@ def base_record(
 ) -> dict[str, Any]:
     """The keys of ``result.json`` that runs and optimisations share; ``scene`` is the scene's name.
 
-    ``status`` is ``"finished"``, ``"running"`` or ``"failed"``. ``hashed=False`` leaves ``state_hash`` empty, for a
-    record written before there is a final state. ``dt`` in s, ``substeps`` per frame, ``particles`` of one environment.
+    ``status`` is ``"finished"``, ``"running"``, ``"interrupted"`` or ``"failed"``. ``hashed=False`` leaves
+    ``state_hash`` empty, for a record written before there is a final state. ``dt`` in s, ``substeps`` per frame,
+    ``particles`` of one environment.
     """
     return {
         "format": FORMAT,
@@ -69,8 +54,8 @@ class OptimizationResult:
 
     ``loss`` and ``grad_norm`` have one entry per evaluation, ``None`` where it was rejected; ``best_iteration`` is an
     index into them. ``parameters`` and ``start`` map paths to values at the best evaluation and at the first one.
-    ``status`` is ``"finished"``, ``"running"`` or ``"failed"``, ``reason`` says why it stopped. ``base`` holds the keys
-    every ``result.json`` has; its ``state_hash`` is that of a rollout with ``parameters``.
+    ``reason`` says why it stopped. ``base`` holds the keys every ``result.json`` has (see :func:`base_record`); its
+    ``state_hash`` is that of a rollout with ``parameters``, its ``wall_s`` includes what was replayed after a kill.
     """
 
     method: str
@@ -111,14 +96,3 @@ class OptimizationResult:
 
 def _plain(values: Mapping[str, np.ndarray]) -> dict[str, Any]:
     return {path: np.asarray(value).tolist() for path, value in values.items()}
-
-
-def write_result(folder: str | os.PathLike[str], record: Mapping[str, Any] | OptimizationResult) -> Path:
-    """Write ``folder/result.json`` atomically, making the folder; returns the file."""
-    from taichi_sim.io.atomic import write_json
-
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "result.json"
-    write_json(file, record.to_dict() if isinstance(record, OptimizationResult) else dict(record))
-    return file
