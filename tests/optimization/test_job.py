@@ -106,7 +106,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(built, tmp_path):
 
 def test_resume_refuses_another_scene_before_building_anything(built, tmp_path):
     optimize(Scene(), "adam", 3, tmp_path)
-    with pytest.raises(ValueError, match="scene .*, now"):
+    with pytest.raises(ValueError, match=r"scene .*, now"):
         optimize(Scene(weight=2.0), "adam", 3, tmp_path, resume=True)
     with pytest.raises(ValueError, match="seed 0, now 1"):
         optimize(Scene(), "adam", 3, tmp_path, resume=True, seed=1)
