@@ -29,12 +29,15 @@ def check(scene: Scene, context: Context) -> None:
             _grid(scene.domain, scene.dim, context)
         if context.ok("domain.walls"):
             _periodic(scene.domain, scene.dim, context)
+            for name, wall in scene.domain.walls.items():
+                _friction(context, f"domain.walls.{name}", wall)
     if not scene.bodies and context.ok("bodies"):
         context.add("bodies", "the scene is empty; add at least one [bodies.NAME]")
     for name, body in scene.bodies.items():
         _body(scene, context, f"bodies.{name}", body)
     for name, obstacle in scene.obstacles.items():
         _shape(context, f"obstacles.{name}.shape", obstacle.shape, bounded=False)
+        _friction(context, f"obstacles.{name}", obstacle)
     _driven(scene, context)
     for i, entry in enumerate(scene.design):
         if entry is not None and entry.path is not None:
@@ -91,6 +94,11 @@ def _periodic(domain: Domain, dim: int, context: Context) -> None:
         other = f"{axis}_{'upper' if side == 'lower' else 'lower'}"
         if domain.wall(name).kind == "periodic" != domain.wall(other).kind:
             context.add(f"domain.walls.{other}", f"must be periodic too, as {name} is", domain.wall(other).kind)
+
+
+def _friction(context: Context, path: str, contact: Any) -> None:
+    if contact.kind != "separate" and contact.friction != 0.0 and context.ok(path):
+        context.add(f"{path}.friction", f"belongs to kind 'separate', not {contact.kind!r}", contact.friction)
 
 
 def _shape(context: Context, path: str, table: Any, bounded: bool) -> None:

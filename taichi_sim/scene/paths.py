@@ -14,6 +14,7 @@ from taichi_sim.scene.context import Context
 from taichi_sim.scene.declare import entries, shape_of
 from taichi_sim.scene.kinds import kinds
 from taichi_sim.scene.presets import resolve_material
+from taichi_sim.scene.reader import read_scene
 from taichi_sim.scene.schema import (
     Body,
     Design,
@@ -94,6 +95,11 @@ def quantities(scene: Scene) -> dict[str, Quantity]:
 
     Entries that are not valid (an unknown law, say) are left out rather than refused: :meth:`Scene.check` does that.
     """
+    return known_quantities(read_scene(raw := scene.to_dict(), Context(raw, scene.folder)))
+
+
+def known_quantities(scene: Scene) -> dict[str, Quantity]:
+    """:func:`quantities` of a scene as it comes from the reader, all structs and plain values."""
     found: dict[str, Quantity] = {}
     for path, parameter, value in _walk(scene):
         if value is None:
@@ -256,7 +262,7 @@ def _scale(entry: Design, quantity: Quantity) -> str:
 def check_design(scene: Scene, context: Context, entry: Design, where: str) -> None:
     """Report what is wrong with one ``[[design]]`` entry: its path, bounds, scale and start."""
     head = entry.path.split(".")[0]
-    known = quantities(scene)
+    known = known_quantities(scene)
     try:
         paths = match(known, entry.path)
     except ValueError as error:

@@ -1,7 +1,5 @@
 """A scene with nothing left out: what the layers above build from."""
 
-from pathlib import Path
-
 import numpy as np
 
 from taichi_sim.scene.complete import complete, complete_shape, full
@@ -20,7 +18,7 @@ def resolve(scene: Scene) -> Scene:
     arrays. Raises ``SceneError`` listing every mistake.
     """
     full_scene = from_dict(scene.to_dict(), scene.source)
-    dim, folder = full_scene.dim, Path(scene.source).parent if scene.source else Path(".")
+    dim = full_scene.dim
     full_scene.name = scene.title
     if full_scene.gravity is None:
         full_scene.gravity = np.zeros(dim)
@@ -44,7 +42,7 @@ def resolve(scene: Scene) -> Scene:
         actuator.signal = _signal(actuator.signal)
     for objective in full_scene.objectives.values():
         kind = kinds("objective").get(objective.kind)
-        objective.parameters = kind.prepare(objective.parameters, folder)
+        objective.parameters = kind.prepare(objective.parameters, scene.folder or ".")
         objective.when = objective.when or kind.default_when
     return full_scene
 

@@ -292,6 +292,11 @@ class Scene(Table, kw_only=True):
         return self.name or (Path(self.source).stem if self.source else "scene")
 
     @property
+    def folder(self) -> Path | None:
+        """Where relative file names start: beside the file the scene was read from; None: the working folder."""
+        return Path(self.source).parent if self.source else None
+
+    @property
     def frames(self) -> int:
         """Number of frames of the rollout."""
         return round(float(self.duration) / float(self.frame_dt))

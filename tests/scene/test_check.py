@@ -56,6 +56,13 @@ MISTAKES = [
     ({"bodies.torso.shape.lower": [0.2, math.nan]}, "bodies.torso.shape.lower[1]", "finite"),
     ({"domain.walls.y_lower.friction": -0.5}, "domain.walls.y_lower.friction", ">= 0"),
     ({"obstacles.rock.friction": "rough"}, "obstacles.rock.friction", "must be a number >= 0"),
+    ({"domain.walls.y_lower.kind": "slip"}, "domain.walls.y_lower.friction", "belongs to kind 'separate'"),
+    ({"obstacles.rock.kind": "sticky"}, "obstacles.rock.friction", "belongs to kind 'separate'"),
+    (
+        {"bodies.torso.shape": {"kind": "polygon", "points": [[0, 0], [0.2, math.nan], [0, 0.2]]}},
+        "bodies.torso.shape.points[1][1]",
+        "finite",
+    ),
     # names
     ({"bodies.torso.material": "jely"}, "bodies.torso.material", "did you mean 'jelly'?"),
     ({"bodies.cargo.material.base": "jely"}, "bodies.cargo.material.base", "did you mean 'jelly'?"),

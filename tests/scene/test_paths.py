@@ -61,6 +61,17 @@ def test_values_are_those_of_the_scene():
     assert np.array_equal(quantities(walker(gravity=None))["gravity"].value, [0.0, -9.81])
 
 
+def test_scenes_written_with_plain_tables_have_quantities_too():
+    scene = walker()
+    scene.bodies["ball"] = scene.to_dict()["bodies"]["cargo"]
+    scene.domain.walls["x_lower"] = "separate"
+    found = quantities(scene)
+    assert found["bodies.ball.velocity"].value[0] == 0.5
+    assert "domain.walls.x_lower.friction" in found
+    scene.bodies["ball"] = 3
+    assert "bodies.ball.velocity" not in quantities(scene)
+
+
 def test_per_particle_quantities():
     scene = walker(bodies__torso__velocity=np.ones((7, 2)))
     assert quantities(scene)["bodies.torso.velocity"].shape == (7, 2)
