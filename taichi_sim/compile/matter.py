@@ -11,13 +11,14 @@ from taichi_sim.solvers.mpm.solver import MpmSolver
 
 @dataclass(frozen=True)
 class BodyMatter:
-    """Material of one body: where each parameter comes from, and the rows of the material table it owns."""
+    """Material of one body: where each parameter comes from, the rows of the material table it owns and the rest
+    volume of a particle of each row (m³; 2-D: m² times a metre)."""
 
     name: str
     law: Law
     density: str
     parameters: dict[str, str]
-    volume: float
+    volume: np.ndarray
     particles: slice
     rows: slice
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from taichi_sim.compile.binding import Binding, Values
-from taichi_sim.scene.pose import rotation_matrix, rotation_vjp, spin, spin_vjp
+from taichi_sim.scene.bodies import apply_pose
+from taichi_sim.scene.pose import rotation_matrix, rotation_vjp, spin_vjp
 from taichi_sim.solvers.mpm.solver import MpmSolver
 
 
@@ -24,7 +25,7 @@ class BodyStart:
 
 
 class Start(Binding):
-    """``x = c + p + R (X - c)``, ``v = v0 + ω × R (X - c)``, ``F`` as given; in body order."""
+    """``x = c + p + R (X - c)``, ``v = v0 + ω × R (X - c)``, ``F = R F0``; in body order."""
 
     def __init__(self, bodies: list[BodyStart], envs: int, particles: int, dim: int) -> None:
         self.bodies, self.envs, self.particles, self.dim = bodies, envs, particles, dim
@@ -36,13 +37,10 @@ class Start(Binding):
         F = np.empty((*shape, self.dim))
         for body in self.bodies:
             for e in range(self.envs):
-                R = rotation_matrix(values[body.path("rotation")][e], self.dim)
-                arm = (body.rest - body.centre) @ R.T
-                x[e, body.particles] = body.centre + values[body.path("position")][e] + arm
-                v[e, body.particles] = values[body.path("velocity")][e] + spin(
-                    values[body.path("angular_velocity")][e], arm
-                )
-                F[e, body.particles] = values[body.path("deformation")][e]
+                keys = ("position", "rotation", "velocity", "angular_velocity", "deformation")
+                given = [values[body.path(key)][e] for key in keys]
+                p = body.particles
+                x[e, p], v[e, p], F[e, p] = apply_pose(body.rest, body.centre, *given)
         return {"x": x, "v": v, "C": np.zeros_like(F), "F": F}
 
     def apply(self, values: Values, solver: MpmSolver) -> None:
@@ -60,15 +58,19 @@ class Start(Binding):
             for e in range(self.envs):
                 rotation, omega = values[body.path("rotation")][e], values[body.path("angular_velocity")][e]
                 arm0 = body.rest - body.centre
-                arm = arm0 @ rotation_matrix(rotation, self.dim).T
+                R = rotation_matrix(rotation, self.dim)
+                arm = arm0 @ R.T
                 x_bar, v_bar = bars["x"][e, body.particles], bars["v"][e, body.particles]
+                F_bar, F0 = bars["F"][e, body.particles], values[body.path("deformation")][e]
+                F0_each = np.broadcast_to(F0, F_bar.shape)
+                R_bar = np.einsum("nij,nkj->ik", F_bar, F0_each)
                 omega_bar, arm_bar = spin_vjp(omega, arm, v_bar)
                 parts = {
                     "position": x_bar.sum(axis=0),
-                    "rotation": rotation_vjp(rotation, (x_bar + arm_bar).T @ arm0, self.dim),
+                    "rotation": rotation_vjp(rotation, (x_bar + arm_bar).T @ arm0 + R_bar, self.dim),
                     "velocity": _reduce(v_bar, values[body.path("velocity")][e].shape),
                     "angular_velocity": np.asarray(omega_bar),
-                    "deformation": _reduce(bars["F"][e, body.particles], values[body.path("deformation")][e].shape),
+                    "deformation": _reduce(R.T @ F_bar, F0.shape),
                 }
                 for key, part in parts.items():
                     found.setdefault(key, []).append(part)

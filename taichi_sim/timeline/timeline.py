@@ -1,6 +1,7 @@
 """The timeline: executes a schedule on whatever can step. The only place gradients travel through time."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -8,6 +9,9 @@ from checkpoint_schedules import Copy, EndForward, EndReverse, Forward, Move, Re
 
 from taichi_sim.timeline.schedule import Schedule
 from taichi_sim.timeline.snapshots import Snapshots
+
+#: Substeps of a segment when nothing is recorded.
+UNRECORDED = 40
 
 #: Called with the absolute substep and the slot that holds its state.
 Event = Callable[[int, int], None]
@@ -44,11 +48,19 @@ class Timeline:
         self.snapshots.clear()
         self._at, self._state = 0, start
         if not record:
-            for segment in range(self.schedule.segments):
-                self._segment(segment, False, on_event)
+            self._unrecorded(on_event)
             return
         self._actions = iter(self.schedule.plan())
         self._follow(EndForward, on_event, None)
+
+    def _unrecorded(self, on_event: Event) -> None:
+        """All substeps in short segments, which stay in the cache."""
+        whole, self.schedule = self.schedule, replace(self.schedule, segment=min(self.schedule.segment, UNRECORDED))
+        try:
+            for segment in range(self.schedule.segments):
+                self._segment(segment, False, on_event)
+        finally:
+            self.schedule = whole
 
     def backward(self, on_event: Event) -> None:
         """Carry the adjoint from the end to the beginning; ``on_event`` adds what enters at each event."""

@@ -137,3 +137,47 @@ SCRATCH = (
     Array("flag", (), ("worker", "flag"), "scratch", "1", "kind, slot, place of the first bad particle", dtype="int"),
     Array("speed", (), "worker", "scratch", "m/s", "fastest component since the last sort"),
 )
+
+
+def domain_sizes(p: MpmPlan, slots: int, saved_nodes: int) -> dict[str, int]:
+    """Sizes of all domains. ``slots`` states, ``saved_nodes`` active nodes kept beside one whole grid."""
+    return {
+        "particle": p.envs * p.particles,
+        "body_particle": p.particles,
+        "driven": p.envs * p.particles if p.driven else 1,
+        "push": p.driven_frames if p.driven else 1,
+        "row": p.envs * p.rows,
+        "env": p.envs,
+        "group": p.envs * p.groups,
+        "field": p.envs * max(1, p.fields),
+        "field_node": p.fields * p.nodes,
+        "contact": p.contacts,
+        "env_node": p.envs * p.nodes,
+        "copy_node": p.workers * p.nodes,
+        "saved_node": p.envs * p.nodes + saved_nodes,
+        "order": max(0, slots - 1) // p.sort_every + 4,
+        "env_block": p.envs * p.blocks,
+        "tally": p.envs * (p.blocks + 1),
+        "lattice": 12,
+        "extent": 12,
+        "work": 2 * p.workers * len(p.laws),
+        "worker": p.workers,
+        "flag": 4,
+    }
+
+
+def footprint(plan: MpmPlan, precision: str, frames: int, slots: int, saved_nodes: int) -> int:
+    """Bytes the solver's arrays will take."""
+    sizes = domain_sizes(plan, slots, saved_nodes)
+    total = 0
+    for a in STATE + PARAMETERS + SCRATCH:
+        count = int(np.prod(a.domain_shape(sizes), dtype=np.int64))
+        each = a.bytes_each(precision, plan.dim)
+        lead = {"state": slots, "input": frames}.get(a.role, 1)
+        total += lead * count * each
+        if a.role == "state":
+            total += count * each
+        elif a.role in ("param", "input"):
+            wide = 2 if precision == "f32" else 1
+            total += lead * count * each * wide * (1 if a.exclusive else plan.partitions)
+    return total

@@ -9,7 +9,7 @@ from taichi_sim.core.operator import bind_kernel
 from taichi_sim.core.store import Store
 from taichi_sim.runtime import Runtime
 from taichi_sim.solvers.mpm import kernels, ordering
-from taichi_sim.solvers.mpm.arrays import MOST_DRIFT, PARAMETERS, SCRATCH, STATE, MpmPlan
+from taichi_sim.solvers.mpm.arrays import MOST_DRIFT, PARAMETERS, SCRATCH, STATE, MpmPlan, domain_sizes
 
 #: What went wrong in a rollout; ``flag[w, 0]`` and :class:`Trouble`.
 OUTSIDE, TOO_FAST = 1, 2
@@ -51,31 +51,8 @@ class MpmSolver:
         self.plan = plan
         self.substeps = substeps
         self.spare = plan.nodes * plan.envs
-        orders = (slots - 1) // plan.sort_every + 4
         p = plan
-        sizes = {
-            "particle": p.envs * p.particles,
-            "body_particle": p.particles,
-            "driven": p.envs * p.particles if p.driven else 1,
-            "push": p.driven_frames if p.driven else 1,
-            "row": p.envs * p.rows,
-            "env": p.envs,
-            "group": p.envs * p.groups,
-            "field": p.envs * max(1, p.fields),
-            "field_node": max(1, p.fields) * (p.nodes if p.fields else 1),
-            "contact": p.contacts,
-            "env_node": p.envs * p.nodes,
-            "copy_node": p.workers * p.nodes,
-            "saved_node": self.spare + saved_nodes,
-            "order": orders,
-            "env_block": p.envs * p.blocks,
-            "tally": p.envs * (p.blocks + 1),
-            "lattice": 12,
-            "extent": 12,
-            "work": 2 * p.workers * len(p.laws),
-            "worker": p.workers,
-            "flag": 4,
-        }
+        sizes = domain_sizes(plan, slots, saved_nodes)
         if sizes["saved_node"] > 0x07FFFFFF or sizes["copy_node"] > 0x07FFFFFF:
             raise ValueError(
                 f"the grid has {p.nodes:,} nodes ({p.workers} private copies): too many; use a larger domain.spacing"
@@ -161,6 +138,7 @@ class MpmSolver:
         self._pieces: list[_Piece] = []
         self._used = 0
         self._drift = 0.0
+        self._sorted_slots: dict[int, int] = {}
         self.store.zero(["flag", "speed"])
 
     def forward(self, k0: int, k1: int, record: bool) -> None:
@@ -184,6 +162,7 @@ class MpmSolver:
         self._launch("sort")(self.plan.envs, k, self.epoch, int(keep))
         if not keep:
             self._launch("permute")(k, self.epoch)
+            self._sorted_slots[k] = self.epoch
 
     def _piece(self, k0: int, k1: int, moved: bool, record: bool) -> _Piece:
         per_block = 4**self.plan.dim
@@ -309,32 +288,38 @@ class MpmSolver:
         """Make slot ``k`` the first slot of the next segment."""
         self.write_first_slot(self.read_slot(k))
 
-    def in_body_order(self, name: str, k: int) -> np.ndarray:
-        """(envs, particles, …) values of a state array in body order."""
-        values = self.store.view(name)[k]
-        out = np.empty_like(values)
+    def _places(self, epoch: int) -> np.ndarray:
+        """Place in body order, over all environments, of every particle in the order of ``epoch``."""
         p = self.plan
-        places = self.store.view("id")[self.epoch] + p.particles * np.repeat(np.arange(p.envs), p.particles)
-        out[places] = values
-        return out.reshape(p.envs, p.particles, *values.shape[1:])
+        return self.store.view("id")[epoch] + p.particles * np.repeat(np.arange(p.envs), p.particles)
+
+    def _to_body_order(self, values: np.ndarray, epoch: int) -> np.ndarray:
+        out = np.empty_like(values)
+        out[self._places(epoch)] = values
+        return out.reshape(self.plan.envs, self.plan.particles, *values.shape[1:])
+
+    def in_body_order(self, name: str, k: int) -> np.ndarray:
+        """(envs, particles, …) values of a state array in body order.
+
+        Where a sort happened at slot ``k`` its state is stored in the new order, though adjoints arrive in the old.
+        """
+        return self._to_body_order(self.store.view(name)[k], self._sorted_slots.get(k, self.epoch))
+
+    def adjoint_in_body_order(self, name: str) -> np.ndarray:
+        """(envs, particles, …) adjoint of a state array in body order."""
+        return self._to_body_order(self.store.view(f"d_{name}"), self.epoch)
 
     def add_adjoint(self, name: str, values: np.ndarray) -> None:
         """Add to the adjoint of a state array, given in body order (envs, particles, …)."""
         p = self.plan
-        places = self.store.view("id")[self.epoch] + p.particles * np.repeat(np.arange(p.envs), p.particles)
         target = self.store.view(f"d_{name}")
-        target += values.reshape(p.envs * p.particles, *values.shape[2:])[places]
+        target += values.reshape(p.envs * p.particles, *values.shape[2:])[self._places(self.epoch)]
         if self.store.runtime.arch != "cpu":
             self.store.write(f"d_{name}", target)
 
-    def adjoint_in_body_order(self, name: str) -> np.ndarray:
-        """(envs, particles, …) adjoint of a state array in body order."""
-        values = self.store.view(f"d_{name}")
-        out = np.empty_like(values)
-        p = self.plan
-        places = self.store.view("id")[self.epoch] + p.particles * np.repeat(np.arange(p.envs), p.particles)
-        out[places] = values
-        return out.reshape(p.envs, p.particles, *values.shape[1:])
+    def clear_adjoints(self) -> None:
+        """Set every adjoint to zero, before a backward sweep."""
+        self.store.zero(name for name in self.store.arrays if name.startswith("d_"))
 
     def close(self) -> None:
         """Free all memory."""

@@ -1,0 +1,108 @@
+"""Sentences for rollouts that cannot go on and for gradients that are exactly zero."""
+
+import numpy as np
+
+from taichi_sim.compile.binding import Values
+from taichi_sim.compile.model import Model
+from taichi_sim.core.errors import RolloutError
+from taichi_sim.solvers.mpm.arrays import MpmPlan
+from taichi_sim.solvers.mpm.order import BLOCK
+from taichi_sim.solvers.mpm.solver import OUTSIDE, MpmSolver, Trouble
+
+_NAMES = {"x": "position", "v": "velocity", "C": "affine velocity", "F": "deformation gradient"}
+
+
+def active_nodes(plan: MpmPlan, x: np.ndarray) -> int:
+    """Active grid nodes of the start, over all environments; ``x`` is (envs, particles, dim)."""
+    total = 0
+    counts = np.asarray(plan.sizes) // BLOCK
+    for points in x:
+        cell = np.floor((points - plan.origin) / plan.spacing + 0.5).astype(int) // BLOCK
+        occupied = np.zeros(counts + 2, bool)
+        occupied[tuple(np.clip(cell + 1, 0, counts + 1).T)] = True
+        grown = occupied.copy()
+        for axis in range(plan.dim):
+            grown = grown | np.roll(grown, 1, axis) | np.roll(grown, -1, axis)
+        total += int(grown[(slice(1, -1),) * plan.dim].sum()) * BLOCK**plan.dim
+    return total
+
+
+def _body_of(model: Model, particle: int) -> tuple[str, int]:
+    for name, where in model.slices.items():
+        if where.start <= particle < where.stop:
+            return name, particle - where.start
+    return "?", particle
+
+
+def _point(values: np.ndarray) -> str:
+    return "(" + ", ".join(f"{v:.4g}" for v in values) + ")"
+
+
+def explain(model: Model, solver: MpmSolver, trouble: Trouble, values: Values) -> RolloutError:
+    """What a flag raised in a kernel means, with names."""
+    plan = model.plan
+    dt = float(values["dt"].max())
+    when = f"substep {trouble.substep} (t = {trouble.substep * dt:.4g} s)"
+    env = f", environment {trouble.env}" if plan.envs > 1 else ""
+    if trouble.kind != OUTSIDE:
+        wanted = max(1.2 * trouble.speed, model.limit.max_speed)
+        allowed = float(model.scene.solver.cfl) * plan.spacing / (model.limit.wave_speed + wanted)
+        if not np.isfinite(trouble.speed):
+            return RolloutError(f"{when}: velocities are not finite; use a smaller solver.dt than {dt:.3g} s")
+        return RolloutError(
+            f"{when}: particles move at {trouble.speed:.4g} m/s, faster than the {model.limit.max_speed:.4g} m/s this "
+            f"step was chosen for; set solver.max_speed = {wanted:.3g} (then dt <= {allowed:.3g} s)"
+        )
+    place = int(np.flatnonzero(solver.store.view("id")[solver.epoch] == trouble.particle)[trouble.env])
+    for name in ("F", "C", "v", "x"):
+        for k in range(trouble.slot + 1):
+            if not np.isfinite(solver.store.view(name)[k]).all():
+                bad = solver.store.view(name)[k].reshape(plan.envs * plan.particles, -1)
+                row = int(np.argmin(np.isfinite(bad).all(axis=1)))
+                body, local = _body_of(model, int(solver.store.view("id")[solver.epoch][row]))
+                return RolloutError(
+                    f"substep {solver.start + k} (t = {(solver.start + k) * dt:.4g} s){env}: {_NAMES[name]} of "
+                    f"particle {local} of body {body!r} is not finite; the step dt = {dt:.3g} s may be too large for "
+                    "this motion, set solver.dt or solver.max_speed"
+                )
+    body, local = _body_of(model, trouble.particle)
+    position = solver.store.view("x")[trouble.slot, place]
+    return RolloutError(
+        f"{when}{env}: particle {local} of body {body!r} left the domain at {_point(position)} m (domain "
+        f"{_point(np.asarray(plan.lower))} to {_point(np.asarray(plan.upper))}); give the domain more room, or a "
+        f"smaller solver.dt than {dt:.3g} s if the motion blew up"
+    )
+
+
+def check_final(model: Model, final: dict[str, np.ndarray], substep: int) -> None:
+    """Raise :class:`RolloutError` if the final state is not finite."""
+    for name, array in final.items():
+        finite = np.isfinite(array).reshape(*array.shape[:2], -1).all(axis=2)
+        if not finite.all():
+            env, particle = (int(i) for i in np.argwhere(~finite)[0])
+            body, local = _body_of(model, particle)
+            raise RolloutError(
+                f"substep {substep}, environment {env}: {_NAMES[name]} of particle {local} of body {body!r} is not "
+                "finite; set a smaller solver.dt"
+            )
+
+
+def why_zero(model: Model, solver: MpmSolver, path: str, values: Values) -> str:
+    """Why the gradient by ``path`` is exactly zero, where it can be known."""
+    parts = path.split(".")
+    touched = bool(np.any(solver.store.view("d_contact_alpha")))
+    if parts[0] == "obstacles" or (parts[0] == "domain" and parts[-1] == "friction"):
+        name = parts[1] if parts[0] == "obstacles" else parts[2]
+        if parts[-1] == "friction" and touched:
+            return f"no sliding contact with {name!r} in this rollout"
+        return f"no contact with {name!r} in this rollout"
+    if parts[0] == "actuators" and len(parts) > 2:
+        actuator = model.scene.actuators[parts[1]]
+        if not any(t.actuators.size for t in model.judge.terms if t.kind.name == "effort") and not np.any(
+            np.asarray(values.get(f"actuators.{parts[1]}.strength", 1.0))
+        ):
+            return f"actuator {parts[1]!r} has strength 0"
+        return f"nothing that counts depends on body {actuator.body!r} there, or its signal is saturated"
+    if parts[0] == "bodies":
+        return f"nothing that counts depends on body {parts[1]!r}"
+    return "no path leads from it to what is measured"

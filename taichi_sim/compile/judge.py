@@ -1,0 +1,104 @@
+"""The loss: objectives evaluated on frames, and what they send back into the adjoint."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from taichi_sim.compile.binding import Values
+from taichi_sim.compile.drives import Quantified
+from taichi_sim.objectives.objective import Evaluation, Frame, ObjectiveKind
+
+
+@dataclass(frozen=True)
+class Term:
+    """One objective: what it measures, on which particles and actuators (columns), its weight and when it counts."""
+
+    name: str
+    kind: ObjectiveKind
+    parameters: Quantified
+    particles: np.ndarray
+    actuators: np.ndarray
+    weight: float
+    running: bool
+
+
+@dataclass
+class Bars:
+    """Adjoints one frame adds, each (envs, …) in body order."""
+
+    x: np.ndarray
+    v: np.ndarray
+    rest: np.ndarray
+    mass: np.ndarray
+    activation: np.ndarray
+
+
+class Judge:
+    """Evaluates terms; ``frames`` are those at which some term looks."""
+
+    def __init__(self, terms: list[Term], frames: int, frame_dt: float) -> None:
+        self.terms, self.last, self.frame_dt = terms, frames, frame_dt
+
+    def looks_at(self, terms: list[Term]) -> list[int]:
+        """Frames needed by ``terms``: all of them if one is running, else the last."""
+        return list(range(1, self.last + 1)) if any(t.running for t in terms) else [self.last]
+
+    def _active(self, terms: list[Term], f: int) -> list[tuple[Term, float]]:
+        return [(t, self.frame_dt if t.running else 1.0) for t in terms if f > 0 and (t.running or f == self.last)]
+
+    def frame(self, term: Term, env: int, f: int, state: dict[str, np.ndarray]) -> Frame:
+        """What ``term`` sees; ``state`` holds x, v, rest, mass (envs, particles, …), activation (envs, frames, A)."""
+        p = term.particles
+        return Frame(
+            time=f * self.frame_dt,
+            index=f,
+            position=state["x"][env, p].astype(np.float64),
+            velocity=state["v"][env, p].astype(np.float64),
+            rest=state["rest"][env, p],
+            activation=state["activation"][env, max(f - 1, 0), term.actuators],
+            frame_dt=self.frame_dt,
+            mass=state["mass"][env, p],
+        )
+
+    def measure(self, terms: list[Term], f: int, state: dict[str, np.ndarray], values: Values) -> dict[str, np.ndarray]:
+        """(envs,) contribution of each term at frame ``f``, without its weight."""
+        out = {}
+        for term, share in self._active(terms, f):
+            found = [
+                self._evaluate(term, env, f, state, values).value * share for env in range(state["x"].shape[0])
+            ]
+            out[term.name] = np.asarray(found)
+        return out
+
+    def _evaluate(self, term: Term, env: int, f: int, state: dict[str, np.ndarray], values: Values) -> Evaluation:
+        try:
+            return term.kind.evaluate(term.parameters.at(values, env), self.frame(term, env, f, state))
+        except ValueError as error:
+            raise ValueError(f"objectives.{term.name}: {error}") from None
+
+    def seed(
+        self,
+        terms: list[tuple[Term, np.ndarray]],
+        f: int,
+        state: dict[str, np.ndarray],
+        values: Values,
+        gradient: Values,
+    ) -> Bars | None:
+        """Adjoints of frame ``f`` for terms with cotangents (envs,); parameters' gradients go into ``gradient``."""
+        bars = None
+        cotangents = {t.name: c for t, c in terms}
+        for term, share in self._active([t for t, _ in terms], f):
+            if bars is None:
+                bars = Bars(*(np.zeros(state[key].shape) for key in ("x", "v", "rest", "mass", "activation")))
+            for env in range(state["x"].shape[0]):
+                scale = share * float(cotangents[term.name][env])
+                e = self._evaluate(term, env, f, state, values)
+                p = term.particles
+                for target, part in ((bars.x, e.position), (bars.v, e.velocity), (bars.rest, e.rest),
+                                     (bars.mass, e.mass)):
+                    if part is not None:
+                        target[env, p] += scale * part
+                if e.activation is not None:
+                    bars.activation[env, f - 1, term.actuators] += scale * e.activation
+                term.parameters.collect(gradient, values, env, {k: scale * v for k, v in e.parameters.items()})
+        return bars

@@ -1,0 +1,85 @@
+"""The largest stable substep of an explicit scheme, for the stiffest design that is allowed."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from taichi_sim.compile.binding import Values
+from taichi_sim.compile.matter import BodyMatter
+
+#: A parameter of unbounded stiffness may grow by this factor before the step has to be chosen anew.
+UNBOUNDED = 100.0
+
+
+@dataclass(frozen=True)
+class StepLimit:
+    """``allowed`` substep (s), and the body, wave speed (m/s) and particle speed (m/s) that set it."""
+
+    allowed: float
+    body: str
+    wave_speed: float
+    max_speed: float
+
+
+def default_max_speed(speed: float, gravity: np.ndarray, duration: float, extent: np.ndarray) -> float:
+    """Fastest particle to expect: the start's speed plus what gravity adds in the time, or in the domain's height."""
+    g = float(np.linalg.norm(gravity))
+    fall = 0.0
+    if g > 0:
+        height = float(np.abs(extent @ (gravity / g)))
+        fall = min(g * duration, math.sqrt(2.0 * g * height))
+    return speed + fall
+
+
+def step_limit(
+    bodies: list[BodyMatter],
+    values: Values,
+    bounds: dict[str, tuple[np.ndarray, np.ndarray]],
+    added_stiffness: dict[str, float],
+    spacing: float,
+    cfl: float,
+    max_speed: float,
+    dim: int,
+) -> StepLimit:
+    """``cfl`` cells per substep at wave speed plus ``max_speed``, and the limit of explicit viscosity.
+
+    ``bounds`` holds the design's (lower, upper) by path: each parameter is taken where it makes the body stiffest.
+    ``added_stiffness`` (Pa) by body is what actuators add.
+    """
+    worst: StepLimit | None = None
+    for body in bodies:
+        density = float(np.min(_extreme(values, bounds, body.density, -1)))
+        parameters = {}
+        for name, path in body.parameters.items():
+            low, high = _extreme(values, bounds, path, -1), _extreme(values, bounds, path, +1)
+            candidates = [float(np.min(low)), float(np.max(high))]
+            parameters[name] = candidates
+        wave = 0.0
+        diffusivity = 0.0
+        for choice in _corners(parameters):
+            wave = max(wave, body.law.wave_speed(choice, density))
+            diffusivity = max(diffusivity, body.law.diffusivity(choice, density))
+        wave = math.sqrt(wave**2 + added_stiffness.get(body.name, 0.0) / density)
+        allowed = cfl * spacing / max(wave + max_speed, 1e-300)
+        if diffusivity > 0:
+            allowed = min(allowed, 0.5 * spacing**2 / (2 * dim * diffusivity))
+        if worst is None or allowed < worst.allowed:
+            worst = StepLimit(allowed, body.name, wave, max_speed)
+    assert worst is not None
+    return worst
+
+
+def _extreme(values: Values, bounds: dict[str, tuple[np.ndarray, np.ndarray]], path: str, side: int) -> np.ndarray:
+    value = values[path]
+    if path not in bounds:
+        return value
+    bound = bounds[path][0 if side < 0 else 1]
+    return np.asarray(bound) if np.isfinite(bound).all() else value * UNBOUNDED**side
+
+
+def _corners(parameters: dict[str, list[float]]) -> list[dict[str, float]]:
+    corners: list[dict[str, float]] = [{}]
+    for name, candidates in parameters.items():
+        corners = [{**corner, name: value} for corner in corners for value in dict.fromkeys(candidates)]
+    return corners
