@@ -87,7 +87,7 @@ def plot_progress(
     counts = np.arange(len(losses))
     axes.plot(counts, losses, color=BLUE, lw=2.0, marker="o", ms=3.0 if len(losses) < 120 else 0, label="loss")
     best = np.fmin.accumulate(losses)
-    axes.plot(counts, best, color=BLUE, lw=1.0, ls=":", alpha=0.8, label="best so far")
+    axes.plot(counts, best, color=BLUE, lw=1.0, ls=":", alpha=0.8, drawstyle="steps-post", label="best so far")
     if best_iteration is not None and 0 <= best_iteration < len(losses) and np.isfinite(losses[best_iteration]):
         axes.plot(
             best_iteration, losses[best_iteration], "*", color=RED, ms=12, label=f"best: {losses[best_iteration]:.4g}"

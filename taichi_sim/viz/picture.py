@@ -112,7 +112,8 @@ class Picture:
         colors = np.broadcast_to(np.clip(colors, 0.0, 1.0), (n, 3))
         if activation is not None:
             colors = activated(colors, activation)
-        return Resolved(points, colors, np.broadcast_to(radius, (n,)), lower, upper)
+        points, colors, radius = (np.ascontiguousarray(a) for a in (points, colors, np.broadcast_to(radius, (n,))))
+        return Resolved(points, colors, radius, lower, upper)
 
     def _bounds(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         finite = points[np.isfinite(points).all(axis=1)].astype(float)

@@ -96,8 +96,15 @@ class Renderer:
         cam = _camera_numbers(camera, rows, cols, size)
         points, radius, colors = _with_balls(picture, resolved)
         corners, normals, face_colors = _triangles([*picture.obstacles, *picture.meshes])
+        sun = _sun_numbers(points, radius, corners)
+        if not len(points):  # kernels want at least one: a ball far behind the camera
+            behind = np.asarray(camera.position) - 1e6 * size * camera.basis()[2]
+            points, radius, colors = (
+                behind[None].astype(np.float32),
+                np.ones(1, np.float32),
+                np.zeros((1, 3), np.float32),
+            )
         all_colors = np.concatenate([colors, face_colors]) ** np.float32(2.2)
-        all_colors = all_colors if len(all_colors) else np.zeros((1, 3), np.float32)
         floor = float(resolved.lower[2]) if picture.floor is None else float(picture.floor)
         far = _far(cam, size) if picture.floor_visible else 0.0
 
@@ -105,15 +112,10 @@ class Renderer:
         zbuf.fill(raster.EMPTY)
         shadow = self._buffer("shadow", (SHADOW, SHADOW), np.int32)
         shadow.fill(raster.DARK)
-        sun = _sun_numbers(points, radius, corners)
-        if len(points):
-            raster.draw_spheres(points, radius, cam, zbuf)
-            raster.shade_spheres(points, radius, sun, shadow)
-        else:
-            points, radius = np.full((1, 3), 1e9, np.float32), np.ones(1, np.float32)
+        raster.draw_spheres(points, radius, cam, zbuf)
+        raster.shade_spheres(points, radius, sun, shadow)
         if len(corners):
-            first = len(all_colors) - len(corners)
-            raster.draw_triangles(corners, first, cam, zbuf)
+            raster.draw_triangles(corners, len(points), cam, zbuf)
             raster.shade_triangles(corners, sun, shadow)
         else:
             corners = normals = np.zeros((1, 3, 3), np.float32)
@@ -241,7 +243,9 @@ def _sun_numbers(points: np.ndarray, radius: np.ndarray, corners: np.ndarray) ->
     grain = float(radius.max()) if len(points) else 0.0
     seen = np.concatenate(spots) @ axes.T.astype(np.float32) if spots else np.zeros((1, 3))
     low, high = seen.min(axis=0) - 2 * grain, seen.max(axis=0) + 2 * grain
-    side = max(float((high - low)[:2].max()), 1e-6) * 1.02
+    side = max(float((high - low)[:2].max()), 1e-6) * 1.01
+    side = 1.25 ** math.ceil(math.log(side, 1.25))  # few sizes, whole texels: edges do not crawl from frame to frame
+    low[:2] = np.floor(low[:2] * (SHADOW / side)) * (side / SHADOW)
     bias = max(1.2 * float(np.median(radius)) if len(points) else 0.0, 2.0 * side / SHADOW)
     return np.array([*axes.ravel(), *low, SHADOW / side, bias, 0, 0], np.float32)
 
