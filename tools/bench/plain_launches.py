@@ -1,7 +1,8 @@
 """The same 2-D step with hand-written adjoints, every kernel an ordinary Taichi call on ndarrays.
 
-What small scenes cost when each step pays for its launches: three going forward, three coming back. The grid of every
-step is stored, so that nothing is computed twice; the scatter of so few particles is serial and needs no atomics.
+What small scenes cost when each step pays for its launches: three going forward, three coming back. A call costs the
+more the more arrays it is given (four: three times a call on fields), so a particle is one packed row. The grid of
+every step is stored, so that nothing is computed twice; the scatter of so few particles is serial, without atomics.
 Neo-Hookean, Kirchhoff stress mu (F F^T - I) + lambda ln J I.
 """
 
@@ -15,13 +16,25 @@ import taichi as ti
 from bench.scenes import LAMBDA, MU, PAD, BenchScene
 from bench.variant import Result, Unavailable, Variant, gradient_result
 
-vec2 = ti.types.vector(2, ti.f32)
 vec3 = ti.types.vector(3, ti.f32)
-mat2 = ti.types.matrix(2, 2, ti.f32)
-Vectors = ti.types.ndarray(dtype=vec2, ndim=2)
-Matrices = ti.types.ndarray(dtype=mat2, ndim=2)
+row12 = ti.types.vector(12, ti.f32)
+Particles = ti.types.ndarray(dtype=row12, ndim=2)
 Grid = ti.types.ndarray(dtype=vec3, ndim=2)
 Grids = ti.types.ndarray(dtype=vec3, ndim=3)
+
+
+@ti.func
+def unpack(row):
+    """Position, velocity, affine velocity and deformation of a particle (or their adjoints)."""
+    x, v = ti.Vector([row[0], row[1]]), ti.Vector([row[2], row[3]])
+    C, F = ti.Matrix([[row[4], row[5]], [row[6], row[7]]]), ti.Matrix([[row[8], row[9]], [row[10], row[11]]])
+    return x, v, C, F
+
+
+@ti.func
+def pack(x, v, C, F):
+    """The row that :func:`unpack` takes apart."""
+    return ti.Vector([x[0], x[1], v[0], v[1], C[0, 0], C[0, 1], C[1, 0], C[1, 1], F[0, 0], F[0, 1], F[1, 0], F[1, 1]])
 
 
 @ti.func
@@ -48,40 +61,40 @@ class PlainLaunches(Variant):
         self.mass, self.kick = scene.particle_mass, scene.gravity * scene.dt
         self.stress_scale = scene.particle_volume * 4.0 * self.inv_dx**2 * scene.dt
         slots, n, nodes = scene.slots + 1, self.n, self.nodes
-        self.x, self.v = ti.ndarray(vec2, (slots, n)), ti.ndarray(vec2, (slots, n))
-        self.C, self.F = ti.ndarray(mat2, (slots, n)), ti.ndarray(mat2, (slots, n))
-        self.x_bar, self.v_bar = ti.ndarray(vec2, (1, n)), ti.ndarray(vec2, (1, n))
-        self.C_bar, self.F_bar = ti.ndarray(mat2, (1, n)), ti.ndarray(mat2, (1, n))
+        self.state, self.bar = ti.ndarray(row12, (slots, n)), ti.ndarray(row12, (1, n))
         self.momentum, self.grids = ti.ndarray(vec3, (nodes, nodes)), ti.ndarray(vec3, (slots, nodes, nodes))
         self.velocity_bar, self.momentum_bar = ti.ndarray(vec3, (nodes, nodes)), ti.ndarray(vec3, (nodes, nodes))
-        self.start = (scene.sorted_positions() + PAD * scene.dx).astype(np.float32)
-        self.start_velocity = ti.Vector(list(scene.velocity), ti.f32)
+        start = np.zeros((n, 12), np.float32)
+        start[:, 0:2] = scene.sorted_positions() + PAD * scene.dx
+        start[:, 2:4] = scene.velocity
+        start[:, 8] = start[:, 11] = 1.0
+        self.start = start
         self.differentiated = False
 
     @ti.kernel
-    def reset(self, x: Vectors, v: Vectors, C: Matrices, F: Matrices, start: ti.types.ndarray(), u: vec2):
+    def reset(self, state: Particles, start: ti.types.ndarray()):
         for p in range(self.n):
-            x[0, p] = ti.Vector([start[p, 0], start[p, 1]])
-            v[0, p] = u
-            C[0, p] = ti.Matrix.zero(ti.f32, 2, 2)
-            F[0, p] = ti.Matrix.identity(ti.f32, 2)
+            for c in ti.static(range(12)):
+                state[0, p][c] = start[p, c]
 
     @ti.kernel
-    def scatter(self, x: Vectors, v: Vectors, C: Matrices, F: Matrices, momentum: Grid, t: ti.i32):
+    def scatter(self, state: Particles, momentum: Grid, t: ti.i32):
         ti.loop_config(serialize=True)
         for p in range(self.n):
-            base = ti.cast(x[t, p] * self.inv_dx - 0.5, ti.i32)
-            fx = x[t, p] * self.inv_dx - ti.cast(base, ti.f32)
+            x, v, C, F = unpack(state[t, p])
+            base = ti.cast(x * self.inv_dx - 0.5, ti.i32)
+            fx = x * self.inv_dx - ti.cast(base, ti.f32)
             w = weights(fx)
             identity = ti.Matrix.identity(ti.f32, 2)
-            F_next = (identity + self.dt * C[t, p]) @ F[t, p]
-            F[t + 1, p] = F_next
+            F_next = (identity + self.dt * C) @ F
+            for i, j in ti.static(ti.ndrange(2, 2)):
+                state[t + 1, p][8 + 2 * i + j] = F_next[i, j]
             stress = MU * (F_next @ F_next.transpose() - identity) + LAMBDA * ti.log(F_next.determinant()) * identity
-            affine = self.mass * C[t, p] - self.stress_scale * stress
+            affine = self.mass * C - self.stress_scale * stress
             for i, j in ti.static(ti.ndrange(3, 3)):
                 weight = w[i, 0] * w[j, 1]
                 distance = (ti.Vector([i, j], ti.f32) - fx) * self.dx
-                q = self.mass * v[t, p] + affine @ distance
+                q = self.mass * v + affine @ distance
                 index = base + ti.Vector([i, j])
                 momentum[index] = momentum[index] + weight * ti.Vector([q[0], q[1], self.mass])
 
@@ -102,42 +115,43 @@ class PlainLaunches(Variant):
             grids[t, i, j] = ti.Vector([v[0], v[1], node[2]])
 
     @ti.kernel
-    def gather(self, x: Vectors, v: Vectors, C: Matrices, grids: Grids, t: ti.i32):
+    def gather(self, state: Particles, grids: Grids, t: ti.i32):
         for p in range(self.n):
-            base = ti.cast(x[t, p] * self.inv_dx - 0.5, ti.i32)
-            fx = x[t, p] * self.inv_dx - ti.cast(base, ti.f32)
+            x, _v, _C, _F = unpack(state[t, p])
+            base = ti.cast(x * self.inv_dx - 0.5, ti.i32)
+            fx = x * self.inv_dx - ti.cast(base, ti.f32)
             w = weights(fx)
-            new_v = ti.Vector.zero(ti.f32, 2)
-            new_C = ti.Matrix.zero(ti.f32, 2, 2)
+            v = ti.Vector.zero(ti.f32, 2)
+            C = ti.Matrix.zero(ti.f32, 2, 2)
             for i, j in ti.static(ti.ndrange(3, 3)):
                 node = grids[t, base[0] + i, base[1] + j]
                 weighted = w[i, 0] * w[j, 1] * ti.Vector([node[0], node[1]])
-                new_v = new_v + weighted
-                new_C = new_C + weighted.outer_product(ti.Vector([i, j], ti.f32) - fx)
-            v[t + 1, p] = new_v
-            C[t + 1, p] = 4.0 * self.inv_dx * new_C
-            x[t + 1, p] = x[t, p] + self.dt * new_v
+                v = v + weighted
+                C = C + 4.0 * self.inv_dx * weighted.outer_product(ti.Vector([i, j], ti.f32) - fx)
+            x = x + self.dt * v
+            for i in ti.static(range(2)):
+                state[t + 1, p][i] = x[i]
+                state[t + 1, p][2 + i] = v[i]
+                for j in ti.static(range(2)):
+                    state[t + 1, p][4 + 2 * i + j] = C[i, j]
 
     @ti.kernel
-    def seed(self, x_bar: Vectors, v_bar: Vectors, C_bar: Matrices, F_bar: Matrices):
+    def seed(self, bar: Particles):
         for p in range(self.n):
-            x_bar[0, p] = ti.Vector([0.0, 1.0 / self.n])
-            v_bar[0, p] = ti.Vector.zero(ti.f32, 2)
-            C_bar[0, p] = ti.Matrix.zero(ti.f32, 2, 2)
-            F_bar[0, p] = ti.Matrix.zero(ti.f32, 2, 2)
+            bar[0, p] = ti.Vector.zero(ti.f32, 12)
+            bar[0, p][1] = 1.0 / self.n
 
     @ti.kernel
-    def gather_adjoint(
-        self, x: Vectors, grids: Grids, x_bar: Vectors, v_bar: Vectors, C_bar: Matrices, velocity_bar: Grid, t: ti.i32
-    ):
+    def gather_adjoint(self, state: Particles, grids: Grids, bar: Particles, velocity_bar: Grid, t: ti.i32):
         ti.loop_config(serialize=True)
         for p in range(self.n):
-            base = ti.cast(x[t, p] * self.inv_dx - 0.5, ti.i32)
-            fx = x[t, p] * self.inv_dx - ti.cast(base, ti.f32)
+            x, _v, _C, _F = unpack(state[t, p])
+            x_bar, v_bar, C_bar, _F_bar = unpack(bar[0, p])
+            base = ti.cast(x * self.inv_dx - 0.5, ti.i32)
+            fx = x * self.inv_dx - ti.cast(base, ti.f32)
             w, s = weights(fx), slopes(fx, self.inv_dx)
-            out = v_bar[0, p] + self.dt * x_bar[0, p]
-            affine = 4.0 * self.inv_dx * C_bar[0, p]
-            position = x_bar[0, p]
+            out = v_bar + self.dt * x_bar
+            affine = 4.0 * self.inv_dx * C_bar
             for i, j in ti.static(ti.ndrange(3, 3)):
                 weight = w[i, 0] * w[j, 1]
                 slope = ti.Vector([s[i, 0] * w[j, 1], w[i, 0] * s[j, 1]])
@@ -146,8 +160,9 @@ class PlainLaunches(Variant):
                 v = ti.Vector([node[0], node[1]])
                 u = out + affine @ (ti.Vector([i, j], ti.f32) - fx)
                 velocity_bar[index] = velocity_bar[index] + weight * ti.Vector([u[0], u[1], 0.0])
-                position = position + v.dot(u) * slope - weight * self.inv_dx * (affine.transpose() @ v)
-            x_bar[0, p] = position
+                x_bar = x_bar + v.dot(u) * slope - weight * self.inv_dx * (affine.transpose() @ v)
+            for i in ti.static(range(2)):
+                bar[0, p][i] = x_bar[i]
 
     @ti.kernel
     def update_grid_adjoint(self, grids: Grids, velocity_bar: Grid, momentum_bar: Grid, t: ti.i32):
@@ -167,29 +182,17 @@ class PlainLaunches(Variant):
             momentum_bar[i, j] = result
 
     @ti.kernel
-    def scatter_adjoint(
-        self,
-        x: Vectors,
-        v: Vectors,
-        C: Matrices,
-        F: Matrices,
-        x_bar: Vectors,
-        v_bar: Vectors,
-        C_bar: Matrices,
-        F_bar: Matrices,
-        momentum_bar: Grid,
-        t: ti.i32,
-    ):
+    def scatter_adjoint(self, state: Particles, bar: Particles, momentum_bar: Grid, t: ti.i32):
         for p in range(self.n):
-            base = ti.cast(x[t, p] * self.inv_dx - 0.5, ti.i32)
-            fx = x[t, p] * self.inv_dx - ti.cast(base, ti.f32)
+            x, v, C, F = unpack(state[t, p])
+            _x, _v, _C, F_next = unpack(state[t + 1, p])
+            x_bar, _v_bar, _C_bar, F_bar = unpack(bar[0, p])
+            base = ti.cast(x * self.inv_dx - 0.5, ti.i32)
+            fx = x * self.inv_dx - ti.cast(base, ti.f32)
             w, s = weights(fx), slopes(fx, self.inv_dx)
             identity = ti.Matrix.identity(ti.f32, 2)
-            F_next = F[t + 1, p]
-            inverse = F_next.inverse()
             stress = MU * (F_next @ F_next.transpose() - identity) + LAMBDA * ti.log(F_next.determinant()) * identity
-            affine = self.mass * C[t, p] - self.stress_scale * stress
-            position = x_bar[0, p]
+            affine = self.mass * C - self.stress_scale * stress
             total = ti.Vector.zero(ti.f32, 2)
             affine_bar = ti.Matrix.zero(ti.f32, 2, 2)
             for i, j in ti.static(ti.ndrange(3, 3)):
@@ -197,43 +200,40 @@ class PlainLaunches(Variant):
                 slope = ti.Vector([s[i, 0] * w[j, 1], w[i, 0] * s[j, 1]])
                 distance = (ti.Vector([i, j], ti.f32) - fx) * self.dx
                 node = momentum_bar[base + ti.Vector([i, j])]
-                bar = ti.Vector([node[0], node[1]])
-                q = self.mass * v[t, p] + affine @ distance
-                position = position + (bar.dot(q) + node[2] * self.mass) * slope
-                total = total + weight * bar
-                affine_bar = affine_bar + weight * bar.outer_product(distance)
-            x_bar[0, p] = position - affine.transpose() @ total
-            v_bar[0, p] = self.mass * total
+                q_bar = ti.Vector([node[0], node[1]])
+                q = self.mass * v + affine @ distance
+                x_bar = x_bar + (q_bar.dot(q) + node[2] * self.mass) * slope
+                total = total + weight * q_bar
+                affine_bar = affine_bar + weight * q_bar.outer_product(distance)
+            x_bar = x_bar - affine.transpose() @ total
             stress_bar = -self.stress_scale * affine_bar
-            F_next_bar = F_bar[0, p] + MU * (stress_bar + stress_bar.transpose()) @ F_next
-            F_next_bar = F_next_bar + LAMBDA * stress_bar.trace() * inverse.transpose()
-            C_bar[0, p] = self.mass * affine_bar + self.dt * F_next_bar @ F[t, p].transpose()
-            F_bar[0, p] = (identity + self.dt * C[t, p]).transpose() @ F_next_bar
+            F_next_bar = F_bar + MU * (stress_bar + stress_bar.transpose()) @ F_next
+            F_next_bar = F_next_bar + LAMBDA * stress_bar.trace() * F_next.inverse().transpose()
+            C_bar = self.mass * affine_bar + self.dt * F_next_bar @ F.transpose()
+            F_bar = (identity + self.dt * C).transpose() @ F_next_bar
+            bar[0, p] = pack(x_bar, self.mass * total, C_bar, F_bar)
 
     def forward(self) -> None:
-        particles = (self.x, self.v, self.C, self.F)
-        self.reset(*particles, self.start, self.start_velocity)
+        self.reset(self.state, self.start)
         for t in range(self.steps):
-            self.scatter(*particles, self.momentum, t)
+            self.scatter(self.state, self.momentum, t)
             self.update_grid(self.momentum, self.grids, t)
-            self.gather(self.x, self.v, self.C, self.grids, t)
+            self.gather(self.state, self.grids, t)
         ti.sync()
 
     def forward_backward(self) -> None:
         self.forward()
-        particles = (self.x, self.v, self.C, self.F)
-        adjoints = (self.x_bar, self.v_bar, self.C_bar, self.F_bar)
-        self.seed(*adjoints)
+        self.seed(self.bar)
         for t in reversed(range(self.steps)):
-            self.gather_adjoint(self.x, self.grids, *adjoints[:3], self.velocity_bar, t)
+            self.gather_adjoint(self.state, self.grids, self.bar, self.velocity_bar, t)
             self.update_grid_adjoint(self.grids, self.velocity_bar, self.momentum_bar, t)
-            self.scatter_adjoint(*particles, *adjoints, self.momentum_bar, t)
+            self.scatter_adjoint(self.state, self.bar, self.momentum_bar, t)
         self.differentiated = True
         ti.sync()
 
     def result(self) -> Result:
-        height = float(self.x.to_numpy()[self.steps, :, 1].mean(dtype=np.float64)) - PAD * self.dx
-        return gradient_result(height, self.v_bar.to_numpy()[0] if self.differentiated else None)
+        height = self.state.to_numpy()[self.steps, :, 1].mean(dtype=np.float64) - PAD * self.dx
+        return gradient_result(float(height), self.bar.to_numpy()[0, :, 2:4] if self.differentiated else None)
 
 
 def load(scene: BenchScene, threads: int) -> PlainLaunches:
