@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass
 
 import numpy as np
+
 from taichi_sim.scene.shapes.shape import Shape
 from taichi_sim.scene.surface import plural, point_text
 

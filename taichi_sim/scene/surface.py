@@ -164,9 +164,9 @@ def clean(vertices: np.ndarray, faces: np.ndarray) -> Shell:
     notes: list[str] = []
     given = len(faces)
     vertices, faces = _merge(np.asarray(vertices, dtype=float), np.asarray(faces, dtype=np.int64), 0.0)
+    faces = _without_twins(faces) if len(faces) else faces
     if len(faces) == 0:
         return Shell(vertices, faces, np.zeros(0, dtype=np.int64), np.zeros((0, 2), dtype=np.int64), ())
-    faces = _without_twins(faces)
     _, _, odd = _neighbours(faces)
     if np.any(odd[:, 2] == 1):
         size = float(np.linalg.norm(np.ptp(vertices, axis=0)))

@@ -10,7 +10,7 @@ points × *open edges*: close the surface with a fan of triangles from one apex 
 surface, and subtract the solid angle of the fan.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -118,7 +118,7 @@ def crossings(
         return np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=np.int64)
     triangles = vertices[faces]
     flat = triangles[:, :, :2]
-    column, height, sign = [], [], []
+    column, height, sign = [np.zeros(0, dtype=np.int64)], [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
     for face, point in _Bins(columns).pairs(flat.min(axis=1), flat.max(axis=1)):
         corner = flat[face]
         at = columns[point]
@@ -134,10 +134,9 @@ def crossings(
         hit = turn != 0
         face, point, turn = face[hit], point[hit], turn[hit]
         a, b, c = (triangles[face, corner] for corner in range(3))
-        normal = np.cross(b - a, c - a)
-        slope = np.where(normal[:, 2] == 0, 1.0, normal[:, 2])
+        nx, ny, nz = _cross((b - a).T, (c - a).T)
         step = columns[point] - a[:, :2]
-        z = a[:, 2] - (normal[:, 0] * step[:, 0] + normal[:, 1] * step[:, 1]) / slope
+        z = a[:, 2] - (nx * step[:, 0] + ny * step[:, 1]) / np.where(nz == 0, 1.0, nz)
         tall = triangles[face, :, 2]
         column.append(point)
         height.append(np.clip(z, tall.min(axis=1), tall.max(axis=1)))
@@ -170,20 +169,23 @@ def solid_angle(triangles: np.ndarray, points: np.ndarray) -> np.ndarray:
     van Oosterom & Strackee, "The solid angle of a plane triangle", 1983. Costs f × n.
     """
     total = np.zeros(len(points))
-    step = max(PAIRS // max(len(triangles), 1), 1)
+    step = max(PAIRS // 10 // max(len(triangles), 1), 1)
+    corners = np.ascontiguousarray(np.moveaxis(triangles, 0, -1))  # corner, axis, triangle
     for start in range(0, len(points), step):
-        here = points[start : start + step]
-        a, b, c = (triangles[None, :, corner] - here[:, None] for corner in range(3))
-        la, lb, lc = (np.sqrt(np.einsum("...i,...i", side, side)) for side in (a, b, c))
-        volume = np.einsum("...i,...i", a, np.cross(b, c))
-        share = (
-            la * lb * lc
-            + np.einsum("...i,...i", a, b) * lc
-            + np.einsum("...i,...i", b, c) * la
-            + np.einsum("...i,...i", c, a) * lb
-        )
-        total[start : start + step] = np.arctan2(volume, share).sum(axis=1) / (2 * np.pi)
+        here = points[start : start + step].T[:, :, None]
+        a, b, c = ([corner[axis] - here[axis] for axis in range(3)] for corner in corners)
+        la, lb, lc = (np.sqrt(_dot(side, side)) for side in (a, b, c))
+        share = la * lb * lc + _dot(a, b) * lc + _dot(b, c) * la + _dot(c, a) * lb
+        total[start : start + step] = np.arctan2(_dot(a, _cross(b, c)), share).sum(axis=1) / (2 * np.pi)
     return total
+
+
+def _dot(a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> np.ndarray:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def _cross(a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> list[np.ndarray]:
+    return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 
 
 def winding_number(vertices: np.ndarray, faces: np.ndarray, points: np.ndarray) -> np.ndarray:

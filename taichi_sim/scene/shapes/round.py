@@ -119,6 +119,7 @@ def _circle() -> np.ndarray:
 def _turned(profile: np.ndarray, center: np.ndarray, axis: np.ndarray) -> Surface:
     """Surface of revolution of ``profile`` (m, 2) = (radius, height), bottom to top, about ``axis`` through
     ``center``."""
+    profile = np.where(np.abs(profile) < 1e-12 * np.abs(profile).max(), 0.0, profile)  # poles exactly on the axis
     side = np.eye(3)[np.argmin(np.abs(axis))]
     across = np.cross(axis, side)
     across /= np.linalg.norm(across)

@@ -206,11 +206,12 @@ def _values(table: Any, dim: int, context: Context, problems: list[Problem]) -> 
             problems.append(Problem(f"{context.path}.{entry}", unknown(f"entry of a {name}", str(entry), known)))
     values: dict[str, Any] = {}
     for key, parameter in known.items():
-        if np.size(np.asarray(table.get(key, ()), dtype=object)) and table[key] is not None:
+        optional = isinstance(parameter.default, tuple) and len(parameter.default) == 0
+        if table.get(key) is not None and not (optional and np.size(table[key]) == 0):
             values[key] = _read(parameter, table[key], dim, context, problems)
         elif parameter.default is None:
             problems.append(Problem(f"{context.path}.{key}", f"is missing; a {name} needs it ({parameter.doc})"))
-        elif parameter.default != ():
+        elif not optional:
             default = parameter.default
             whole = _size(parameter.shape, dim)
             values[key] = np.full(whole, default, float) if parameter.kind == "real" and whole else default
