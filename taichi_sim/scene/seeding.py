@@ -76,9 +76,10 @@ def seed(
         notes += _verify(shape, points, volume, lower, upper, cell, spacing)
     offset = float(np.linalg.norm(points.mean(axis=0) - centre))
     if offset > spacing:
+        why = notes[-1] if len(notes) > len(shape.notes) else "the shape is too thin for the particles"
         raise ValueError(
-            f"the particles' centre lies {offset:.3g} m from the centre of volume {point_text(centre)}: parts of the "
-            f"shape are thinner than the particle spacing of {spacing:.3g} m; use a smaller grid spacing"
+            f"the particles' centre lies {offset:.3g} m from the centre of volume {point_text(centre)}: {why}; use a "
+            "smaller grid spacing or more particles_per_cell"
         )
     if offset > 0.5 * spacing:
         notes.append(f"the particles' centre lies {offset:.3g} m from the centre of volume")
@@ -153,6 +154,7 @@ def _verify(
     spacing: float,
 ) -> list[str]:
     """Notes on parts of the shape that the particles do not resolve. Raises ``ValueError`` where it is all of it."""
+    from scipy.ndimage import distance_transform_edt
     from scipy.spatial import KDTree
 
     dim = len(cell)
@@ -161,22 +163,22 @@ def _verify(
     count = np.maximum(np.rint(extent / fine).astype(int), 1)
     axes = [lo + (np.arange(n) + 0.5) * e / n for lo, n, e in zip(lower, count, extent, strict=True)]
     probes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, dim)
-    probes = probes[shape.contains(probes)]
-    if len(probes) == 0:
+    inside = shape.contains(probes)
+    if not inside.any():
         return [f"{plural(len(points), 'particle')} in a shape too thin to probe"]
-    some = probes[:: max(len(probes) // 3000, 1)]
-    thickness = 2 * float(-shape.signed_distance(some).min())
-    slack = 2 * (volume / len(some)) ** (1 / dim)
-    if thickness + slack < spacing:
-        raise ValueError(_too_thin(thickness, spacing))
-    gap, _ = KDTree(points).query(probes)
-    lost = probes[gap > 1.3 * cell.max()]
-    if len(lost) > 0.02 * len(probes):
-        where = point_text(lost[len(lost) // 2])
-        depth = 2 * float(-shape.signed_distance(lost[:: max(len(lost) // 500, 1)]).min())
+    # twice the distance to the nearest probe outside: where it is largest along a cross-section, the thickness there
+    size = extent / count
+    depth = np.asarray(distance_transform_edt(np.pad(inside.reshape(tuple(count)), 1), sampling=size))
+    thickness = 2 * depth[(slice(1, -1),) * dim].reshape(-1) - size.min()
+    if thickness.max() < 0.98 * spacing:
+        raise ValueError(_too_thin(float(thickness.max()), spacing))
+    gap, _ = KDTree(points).query(probes[inside])
+    lost = np.flatnonzero(inside)[gap > 1.3 * cell.max()]
+    if len(lost) > 0.02 * np.count_nonzero(inside):
+        where = point_text(probes[lost[np.argmax(thickness[lost])]])
         return [
-            f"{len(lost) / len(probes):.0%} of the volume is too thin to be met by a particle, for example around "
-            f"{where}: parts about {depth:.2g} m thick at a particle spacing of {spacing:.2g} m"
+            f"{len(lost) / np.count_nonzero(inside):.0%} of the volume is too thin to be met by a particle, for "
+            f"example around {where}: about {thickness[lost].max():.1g} m thick at a particle spacing of {spacing:.2g} m"
         ]
     filled = len(points) * float(np.prod(cell)) / volume
     if abs(filled - 1) > max(0.1, 4 / len(points) ** ((dim + 1) / (2 * dim))):
