@@ -178,7 +178,7 @@ def _verify(
         where = point_text(probes[lost[np.argmax(thickness[lost])]])
         return [
             f"{len(lost) / np.count_nonzero(inside):.0%} of the volume is too thin to be met by a particle, for "
-            f"example around {where}: about {thickness[lost].max():.1g} m thick at a particle spacing of {spacing:.2g} m"
+            f"example around {where}: about {thickness[lost].max():.1g} m thick with particles {spacing:.2g} m apart"
         ]
     filled = len(points) * float(np.prod(cell)) / volume
     if abs(filled - 1) > max(0.1, 4 / len(points) ** ((dim + 1) / (2 * dim))):
