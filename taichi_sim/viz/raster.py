@@ -95,17 +95,21 @@ def draw_spheres(points: F2, radius: F1, cam: F1, zbuf: L2):
             i1 = ti.max(f(0.0), ti.min(cam[13] + cam[12] * (c[0] * c[2] + wide) / zz, ti.cast(cols, ti.f32)))
             j0 = ti.max(f(0.0), ti.min(cam[14] - cam[12] * (c[1] * c[2] + high) / zz, ti.cast(rows, ti.f32)))
             j1 = ti.max(f(0.0), ti.min(cam[14] - cam[12] * (c[1] * c[2] - high) / zz, ti.cast(rows, ti.f32)))
+            least = key_of(c[2] - r, 0)  # nothing of this sphere is nearer
+            scale, middle, centre = f(1.0) / cam[12], cam[13] - f(0.5), cam[14] - f(0.5)
             for j in range(ti.cast(j0, ti.i32), ti.min(ti.cast(j1, ti.i32) + 1, rows)):
+                y = (centre - ti.cast(j, ti.f32)) * scale
                 for i in range(ti.cast(i0, ti.i32), ti.min(ti.cast(i1, ti.i32) + 1, cols)):
-                    d = ray(cam, j, i)
-                    a = d.dot(d)
-                    b = d.dot(c) / a
-                    off = c - b * d
-                    left = r * r - off.dot(off)
-                    if left > f(0.0):
-                        key = key_of(b - ti.sqrt(left / a), k)
-                        if key < zbuf[j, i]:
-                            ti.atomic_min(zbuf[j, i], key)
+                    if zbuf[j, i] > least:
+                        d = V3((ti.cast(i, ti.f32) - middle) * scale, y, f(1.0))
+                        a = f(1.0) / d.dot(d)
+                        b = d.dot(c) * a
+                        off = c - b * d
+                        left = r * r - off.dot(off)
+                        if left > f(0.0):
+                            key = key_of(b - ti.sqrt(left * a), k)
+                            if key < zbuf[j, i]:
+                                ti.atomic_min(zbuf[j, i], key)
 
 
 @ti.kernel
@@ -165,16 +169,18 @@ def shade_spheres(points: F2, radius: F1, sun: F1, shadow: I2):
         i1 = ti.cast(ti.max(f(-1.0), ti.min(c[0] + r, top - f(1.0))), ti.i32)
         j0 = ti.cast(ti.max(f(0.0), ti.min(c[1] - r, top)), ti.i32)
         j1 = ti.cast(ti.max(f(-1.0), ti.min(c[1] + r, top - f(1.0))), ti.i32)
+        metres = f(1.0) / sun[12]
+        least = ti.bit_cast(ti.max(c[2] - r * metres, f(0.0)), ti.i32)
         for j in range(j0, j1 + 1):
+            y = ti.cast(j, ti.f32) + f(0.5) - c[1]
             for i in range(i0, i1 + 1):
-                x = ti.cast(i, ti.f32) + f(0.5) - c[0]
-                y = ti.cast(j, ti.f32) + f(0.5) - c[1]
-                left = r * r - x * x - y * y
-                if left > f(0.0):
-                    depth = ti.max(c[2] - ti.sqrt(left) / sun[12], f(0.0))
-                    bits = ti.bit_cast(depth, ti.i32)
-                    if bits < shadow[j, i]:
-                        ti.atomic_min(shadow[j, i], bits)
+                if shadow[j, i] > least:
+                    x = ti.cast(i, ti.f32) + f(0.5) - c[0]
+                    left = r * r - x * x - y * y
+                    if left > f(0.0):
+                        bits = ti.bit_cast(ti.max(c[2] - ti.sqrt(left) * metres, f(0.0)), ti.i32)
+                        if bits < shadow[j, i]:
+                            ti.atomic_min(shadow[j, i], bits)
 
 
 @ti.kernel
@@ -253,13 +259,14 @@ def resolve(
 
 @ti.kernel
 def blend_normals(depth: F2, ids: I2, normal: F3, radius: F1, cam: F1, along: ti.i32, amount: ti.f32, out: F3):
-    """One of two passes (``along`` 0: columns, 1: rows) that lets neighbouring particles share their normals."""
+    """One of two passes (``along`` 0: columns, 1: rows) that lets neighbouring particles share their normals;
+    other pixels are neither read nor written."""
     rows, cols = depth.shape[0], depth.shape[1]
     n = radius.shape[0]
     for j, i in depth:
         k = ids[j, i]
-        own = V3(normal[j, i, 0], normal[j, i, 1], normal[j, i, 2])
         if 0 <= k and k < n:
+            own = V3(normal[j, i, 0], normal[j, i, 1], normal[j, i, 2])
             t = depth[j, i]
             reach = ti.min(ti.cast(cam[12] * radius[k] * f(2.2) / t + f(0.5), ti.i32), 24)
             step = reach // 6 + 1
@@ -273,6 +280,6 @@ def blend_normals(depth: F2, ids: I2, normal: F3, radius: F1, cam: F1, along: ti
                     x = ti.cast(s * step, ti.f32) / (ti.cast(reach, ti.f32) + f(1.0))
                     total = total + (f(1.0) - x * x) * V3(normal[jj, ii, 0], normal[jj, ii, 1], normal[jj, ii, 2])
             own = unit(own * (f(1.0) - amount) + unit(total) * amount)
-        out[j, i, 0] = own[0]
-        out[j, i, 1] = own[1]
-        out[j, i, 2] = own[2]
+            out[j, i, 0] = own[0]
+            out[j, i, 1] = own[1]
+            out[j, i, 2] = own[2]

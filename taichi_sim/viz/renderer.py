@@ -13,7 +13,7 @@ from taichi_sim.viz.picture import Picture, Resolved
 
 SHADOW = 1024  # texels along a side of the shadow map
 SUN = np.array([0.12, 0.42, -0.90])  # the way the light travels
-#: points spread evenly in the unit disc (a sunflower), for soft shadows; every fourth of them is spread evenly too
+#: points spread evenly in the unit disc (a sunflower), for soft shadows
 TAPS = np.array(
     [[math.sqrt((k + 0.5) / 32) * turn(k * 2.39996323) for turn in (math.cos, math.sin)] for k in range(32)], np.float32
 )
@@ -136,7 +136,10 @@ class Renderer:
         ao, where = self._buffer("ao", (height, width)), self._buffer("where", (height, width))
         ao2 = self._buffer("ao2", (height, width))
         size = float(np.linalg.norm(resolved.upper - resolved.lower)) or 1.0
-        shade.occlusion(depth, ids, normal, cam, 0.09 * size, SPIRAL, ao, where)
+        where[...] = depth[::s, ::s]
+        whole = cam.copy()
+        whole[12:15] /= s
+        shade.occlusion(where, ids, normal, whole, 0.09 * size, SPIRAL, ao)
         shade.blend_occlusion(ao, where, 0, ao2)
         shade.blend_occlusion(ao2, where, 1, ao)
         out = np.empty((height, width, 3), np.uint8)

@@ -9,37 +9,38 @@ U3 = ti.types.ndarray(dtype=ti.u8, ndim=3)
 
 
 @ti.kernel
-def occlusion(depth: F2, ids: I2, normal: F3, cam: F1, reach: ti.f32, spiral: F3, out: F2, where: F2):
+def occlusion(where: F2, ids: I2, normal: F3, cam: F1, reach: ti.f32, spiral: F3, out: F2):
     """Share of the sky seen past what is within ``reach`` m, from depth alone; one value per picture pixel.
 
-    ``spiral`` (16, taps, 2): unit directions times a growing distance 0..1, one turn of them per pixel of a 4 × 4 tile.
+    ``where`` (H, W): depth of each pixel's first sample; ``cam`` is that of whole pixels. ``spiral`` (16, taps, 2):
+    unit directions times a growing distance 0..1, one turn of them per pixel of a 4 × 4 tile.
     """
-    rows, cols = depth.shape[0], depth.shape[1]
-    scale = depth.shape[0] // out.shape[0]
+    rows, cols = where.shape[0], where.shape[1]
+    scale = ids.shape[0] // rows
     taps = spiral.shape[1]
     for y, x in out:
-        j, i = y * scale, x * scale
-        t = depth[j, i]
+        t = where[y, x]
         hidden = f(0.0)
-        if ids[j, i] != SKY:
-            p = ray(cam, j, i) * t
-            w = V3(normal[j, i, 0], normal[j, i, 1], normal[j, i, 2])
+        span = ti.min(cam[12] * reach / t, f(0.25) * ti.cast(rows, ti.f32)) + f(1.0)
+        if ids[y * scale, x * scale] != SKY and span > f(2.5):
+            small, middle, centre = f(1.0) / cam[12], cam[13] - f(0.5), cam[14] - f(0.5)
+            p = V3((ti.cast(x, ti.f32) - middle) * small, (centre - ti.cast(y, ti.f32)) * small, f(1.0)) * t
+            w = V3(normal[y * scale, x * scale, 0], normal[y * scale, x * scale, 1], normal[y * scale, x * scale, 2])
             n = V3(w.dot(triple(cam, 3)), w.dot(triple(cam, 6)), w.dot(triple(cam, 9)))
-            span = ti.min(cam[12] * reach / t, f(0.25) * ti.cast(rows, ti.f32)) + f(2.0)
             turn = (x & 3) * 4 + (y & 3)
             inverse = f(1.0) / (reach * reach)
             for s in range(taps):
-                jj = j + ti.cast(span * spiral[turn, s, 1], ti.i32)
-                ii = i + ti.cast(span * spiral[turn, s, 0], ti.i32)
-                if jj >= 0 and jj < rows and ii >= 0 and ii < cols:
-                    v = ray(cam, jj, ii) * depth[jj, ii] - p
+                yy = y + ti.cast(span * spiral[turn, s, 1], ti.i32)
+                xx = x + ti.cast(span * spiral[turn, s, 0], ti.i32)
+                if yy >= 0 and yy < rows and xx >= 0 and xx < cols:
+                    q = V3((ti.cast(xx, ti.f32) - middle) * small, (centre - ti.cast(yy, ti.f32)) * small, f(1.0))
+                    v = q * where[yy, xx] - p
                     vv = v.dot(v)
                     fade = f(1.0) - vv * inverse
                     if fade > f(0.0):
                         hidden += fade * ti.max(v.dot(n) / ti.sqrt(vv + f(1e-20)) - f(0.12), f(0.0))
             hidden = hidden / ti.cast(taps, ti.f32)
         out[y, x] = ti.max(f(1.0) - f(2.3) * hidden, f(0.12))
-        where[y, x] = t
 
 
 @ti.kernel
@@ -60,11 +61,8 @@ def blend_occlusion(open_: F2, where: F2, along: ti.i32, out: F2):
 
 
 @ti.func
-def sunlit(p, n, sun: ti.template(), shadow: ti.template(), taps: ti.template(), first, step):
-    """Share of the sun seen from ``p``, 0..1; edges grow softer with the distance of what casts the shadow.
-
-    Looks at every ``step``-th of the ``taps``, so that the samples of a pixel together use them all.
-    """
+def sunlit(p, n, sun: ti.template(), shadow: ti.template(), taps: ti.template()):
+    """Share of the sun seen from ``p``, 0..1; edges grow softer with the distance of what casts the shadow."""
     size = shadow.shape[0]
     count = taps.shape[0]
     q = in_sun(sun, p + n * sun[13])
@@ -75,8 +73,8 @@ def sunlit(p, n, sun: ti.template(), shadow: ti.template(), taps: ti.template(),
         found = f(0.0)
         above = f(0.0)
         for k in range(8):
-            i = ti.cast(ti.floor(q[0] + taps[k * count // 8 + first, 0] * f(10.0)), ti.i32)
-            j = ti.cast(ti.floor(q[1] + taps[k * count // 8 + first, 1] * f(10.0)), ti.i32)
+            i = ti.cast(ti.floor(q[0] + taps[k * count // 8, 0] * f(10.0)), ti.i32)
+            j = ti.cast(ti.floor(q[1] + taps[k * count // 8, 1] * f(10.0)), ti.i32)
             if i >= 0 and i < size and j >= 0 and j < size:
                 d = ti.bit_cast(shadow[j, i], ti.f32)
                 if d < q[2]:
@@ -85,14 +83,13 @@ def sunlit(p, n, sun: ti.template(), shadow: ti.template(), taps: ti.template(),
         if found > f(0.0):
             wide = ti.min(ti.max(above / found * sun[12] * f(0.09), f(1.6)), reach)
             blocked = 0
-            for m in range(count // step):
-                k = m * step + first
+            for k in range(count):
                 i = ti.cast(ti.floor(q[0] + taps[k, 0] * wide), ti.i32)
                 j = ti.cast(ti.floor(q[1] + taps[k, 1] * wide), ti.i32)
                 if i >= 0 and i < size and j >= 0 and j < size:
                     if ti.bit_cast(shadow[j, i], ti.f32) < q[2]:
                         blocked += 1
-            light = f(1.0) - ti.cast(blocked * step, ti.f32) / ti.cast(count, ti.f32)
+            light = f(1.0) - ti.cast(blocked, ti.f32) / ti.cast(count, ti.f32)
     return light
 
 
@@ -160,6 +157,8 @@ def light_up(
             if other >= 0 or other != ids[y * scale, x * scale]:
                 count = scale * scale
         total = V3(f(0.0), f(0.0), f(0.0))
+        sunned = f(1.0)  # light of the sun on the pixel's surface at depth `known`, shared by its samples
+        known = f(-1.0)
         for sub in range(count):
             j, i = y * scale + sub // scale, x * scale + sub % scale
             t = depth[j, i]
@@ -184,7 +183,10 @@ def light_up(
                 facing = -n.dot(down)
                 lit = f(0.0)
                 if facing > f(-0.15):
-                    lit = sunlit(p, n, sun, shadow, taps, sub & 3, 4 if count > 1 else 1)
+                    if ti.abs(known - t) > f(0.3) * sun[13]:
+                        sunned = sunlit(p, n, sun, shadow, taps)
+                        known = t
+                    lit = sunned
                 up = n[2] * f(0.5) + f(0.5)
                 sky = V3(f(0.50), f(0.55), f(0.63)) * up + V3(f(0.30), f(0.28), f(0.26)) * (f(1.0) - up)
                 wrap = ti.max((facing + f(0.15)) / f(1.15), f(0.0)) * lit

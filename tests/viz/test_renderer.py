@@ -137,13 +137,12 @@ def scenes() -> list[Picture]:
 
 
 def test_pictures_are_the_same_bytes_in_every_runtime():
-    """f32 and f64, one thread and two, twice in a row, by a renderer that outlives restarts."""
+    """f64 on one thread, f32 on two, there twice, by a renderer that outlives the restart between."""
     with Renderer(320, 240) as renderer:
         seen = []
-        for precision, threads in (("f32", 1), ("f32", 2), ("f64", 2)):
+        for precision, threads in (("f64", 1), ("f32", 2), ("f32", 2)):
             runtime.start(precision, threads=threads)
-            for _ in range(2):
-                seen.append([renderer.render(picture).tobytes() for picture in scenes()])
+            seen.append([renderer.render(picture).tobytes() for picture in scenes()])
     assert all(s == seen[0] for s in seen)
     assert seen[0][0] != seen[0][1]
 
