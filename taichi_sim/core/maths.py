@@ -24,9 +24,9 @@ __all__ = [
 
 
 @ti.func
-def identity(like: ti.template()):
+def identity(like):
     """Unit matrix of the size of ``like``."""
-    return ti.Matrix([[1.0 if ti.static(i == j) else 0.0 for j in ti.static(range(like.n))] for i in range(like.n)])
+    return ti.Matrix.identity(float, like.n)
 
 
 @ti.func
