@@ -15,12 +15,13 @@ os.environ.setdefault("TI_LOG_LEVEL", "error")
 try:
     import taichi as ti
     from taichi.lang import impl
+    from taichi.lang._ndarray import ScalarNdarray
 except ImportError as error:  # slim images lack libX11, which Taichi's wheel needs at load time
     raise ImportError(
         f"taichi could not be loaded ({error}); on Debian or Ubuntu slim images: apt-get install libx11-6"
     ) from error
 
-__all__ = ["Runtime", "current", "impl", "launch_lock", "start", "ti"]
+__all__ = ["Runtime", "current", "free", "impl", "launch_lock", "ndarray", "start", "ti"]
 
 #: Taichi compiles and launches from one thread at a time; two threads compiling cold crash the process.
 launch_lock = threading.RLock()
@@ -29,6 +30,38 @@ launch_lock = threading.RLock()
 def _program():
     """Taichi's running program, or ``None`` before the first start."""
     return impl.get_runtime().prog
+
+
+class _Owned(ScalarNdarray):
+    """A scalar array that only :func:`free` frees.
+
+    Taichi's own frees itself when Python collects it, by address, in whatever program runs *then*: after a restart
+    that may be the address of somebody else's living array. (Its arrays of vectors and matrices free nothing, ever.)
+    """
+
+    def __del__(self) -> None:
+        pass
+
+
+class _Freed(_Owned):
+    """What an array is after :func:`free`."""
+
+
+def ndarray(element, shape) -> ti.Ndarray:
+    """A Taichi array that lives until :func:`free`, or until the runtime ends. Arguments as of ``ti.ndarray``."""
+    array = ti.ndarray(element, shape)
+    if type(array) is ScalarNdarray:
+        array.__class__ = _Owned
+    return array
+
+
+def free(array: ti.Ndarray, runtime: "Runtime") -> None:
+    """Free the memory of an array made under ``runtime``. Safe to call twice, and after the runtime is gone."""
+    if type(array) is _Freed:
+        return
+    if runtime.alive:
+        impl.get_runtime().prog.delete_ndarray(array.arr)
+    array.__class__ = _Freed
 
 
 class Runtime:
@@ -40,6 +73,8 @@ class Runtime:
         self.threads = threads
         self.program = program
         self.owned = owned
+        if not any(known is program for known in _programs):
+            _programs.append(program)
 
     @property
     def real(self):
@@ -53,6 +88,10 @@ class Runtime:
 
 
 _current: Runtime | None = None
+
+#: Every program there was. Destroying an old one resets the memory pool it shares with the living one, whose arrays
+#: then point nowhere; and who holds the last reference is chance. They have given their memory back when they ended.
+_programs: list[object] = []
 
 
 def _cache_folder() -> str | None:

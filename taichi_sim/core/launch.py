@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from taichi_sim.runtime import Runtime, impl, launch_lock, ti
+from taichi_sim.runtime import Runtime, free, impl, launch_lock, ndarray, ti
 
 Launch = Callable[..., None]
 
@@ -91,7 +91,7 @@ def _prebinding_works(runtime: Runtime) -> bool:
     """Whether prebound launches give what plain calls give, tried once per runtime."""
     global _works
     if _works is None or _works[0] is not runtime.program:
-        values = ti.ndarray(ti.i32, 4)
+        values = ndarray(ti.i32, 4)
         values.fill(1)
         try:
             launch = PreboundLaunch(_self_test_kernel, [values, 0])
@@ -100,6 +100,7 @@ def _prebinding_works(runtime: Runtime) -> bool:
             works = bool(np.all(values.to_numpy() == (1 * 3 + 1) * 5 + 1))
         except Exception:  # another Taichi build: private calls may be gone, whatever they raise
             works = False
+        free(values, runtime)
         _works = (runtime.program, works)
     return _works[1]
 

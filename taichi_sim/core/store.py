@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from taichi_sim.core.array import Array
-from taichi_sim.runtime import Runtime, impl, ti
+from taichi_sim.runtime import Runtime, free, impl, ndarray, ti
 
 #: Taichi indexes with 32 bits: a larger array would wrap around silently.
 MAX_ELEMENTS = 2**31 - 1
@@ -56,7 +56,7 @@ class Store:
                 f"array {name!r} would hold {elements:,} numbers, Taichi addresses {MAX_ELEMENTS:,}: "
                 "use a larger domain.spacing, fewer particles, or a smaller memory budget"
             )
-        array = ti.ndarray(dtype, shape)
+        array = ndarray(dtype, shape)
         self.arrays[name] = array
         if self.runtime.arch == "cpu":
             self._views[name] = _host_view(array)
@@ -107,10 +107,13 @@ class Store:
     def close(self) -> None:
         """Free the memory. Safe to call twice, and after the runtime is gone."""
         self._views.clear()
-        if not self.runtime.alive:
-            for array in self.arrays.values():
-                _forget(array)
+        for array in self.arrays.values():
+            free(array, self.runtime)
         self.arrays.clear()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_views"):  # not where the sizes were refused
+            self.close()
 
 
 def _host_view(array: ti.Ndarray) -> np.ndarray:
@@ -120,12 +123,3 @@ def _host_view(array: ti.Ndarray) -> np.ndarray:
     buffer = (ctypes.c_byte * count).from_address(pointer)
     kind = {ti.f32: np.float32, ti.f64: np.float64, ti.i32: np.int32}[array.dtype]
     return np.frombuffer(buffer, dtype=kind).reshape(tuple(array.shape) + tuple(array.element_shape))
-
-
-def _forget(array: ti.Ndarray) -> None:
-    """Keep Taichi from freeing an array of a dead program inside the new one (it would corrupt that one)."""
-    array.__class__ = _Dead
-
-
-class _Dead:
-    """What a stale ndarray turns into: it owns nothing and frees nothing."""
