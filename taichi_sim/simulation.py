@@ -4,7 +4,7 @@ import logging
 import resource
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
 
@@ -18,11 +18,11 @@ from taichi_sim.compile.model import Model, compile_scene
 from taichi_sim.core import verify
 from taichi_sim.core.errors import RolloutError, unknown
 from taichi_sim.io.hashing import state_hash
+from taichi_sim.laws import point
 from taichi_sim.runtime import ti
 from taichi_sim.scene.paths import design_variables, match
 from taichi_sim.scene.schema import Scene
 from taichi_sim.solvers.mpm.arrays import footprint
-from taichi_sim.solvers.mpm.energy import stored_energy
 from taichi_sim.solvers.mpm.solver import MpmSolver, Trouble
 from taichi_sim.timeline.schedule import Costs, Schedule, make_schedule, parse_memory
 from taichi_sim.timeline.tape import on_tape, recording
@@ -51,13 +51,15 @@ class DesignVariable:
 class Rollout:
     """Recorded frames: ``times`` (frames + 1,) s, ``position`` (frames + 1, particles, dim) m, f32; of one environment.
 
-    ``activation`` (frames, actuators); ``bodies`` gives each body's particles.
+    ``activation`` (frames, actuators); ``bodies`` gives each body's particles. ``observed`` holds the observables
+    asked for, by path, (frames + 1, …), f64; with several environments (envs, frames + 1, …).
     """
 
     times: np.ndarray
     position: np.ndarray
     activation: np.ndarray
     bodies: dict[str, slice]
+    observed: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 class Simulation:
@@ -222,8 +224,11 @@ class Simulation:
 
     # ---- running ----
 
-    def run(self, record: bool = False, progress: Callable[[int, int], None] | None = None) -> None:
-        """Run the rollout. With ``record`` the positions of every frame are kept in :attr:`rollout`.
+    def run(
+        self, record: "bool | Sequence[str]" = False, progress: Callable[[int, int], None] | None = None
+    ) -> None:
+        """Run the rollout. With ``record`` the positions of every frame are kept in :attr:`rollout`; with paths of
+        observables of the state (``["kinetic_energy", "bodies.torso.center_of_mass"]``) those are too.
 
         Inside a ``ti.ad.Tape`` the run is differentiable: losses of :meth:`array` and their gradients just work.
         Raises :class:`RolloutError` naming step, body, particle and position if it cannot be trusted.
@@ -255,9 +260,16 @@ class Simulation:
         return [f * self.substeps for f in frames]
 
     def _forward(
-        self, terms: list[Term], taped: bool, record: bool, progress: Callable[[int, int], None] | None = None
+        self,
+        terms: list[Term],
+        taped: bool,
+        record: "bool | Sequence[str]",
+        progress: Callable[[int, int], None] | None = None,
     ) -> None:
         solver = self._alive()
+        paths = [record] if isinstance(record, str) else [] if isinstance(record, bool) else list(record)
+        record = bool(record)
+        watched = {path: observe.select(self.model, path) for path in paths}
         self._check_step()
         for binding in self.model.bindings:
             binding.apply(self._values, solver)
@@ -266,12 +278,18 @@ class Simulation:
         self._losses = {t.name: np.zeros(self.envs) for t in terms}
         self._final = None
         frames: list[np.ndarray] = []
+        traces: dict[str, list[np.ndarray]] = {path: [] for path in watched}
 
         def look(t: int, k: int) -> None:
             f = t // self.substeps
             state = self._state(k)
             if record:
                 frames.append(state["x"][0].astype(np.float32))
+            if watched:
+                seen = {name: solver.in_body_order(name, k) for name in ("x", "v", "F")}
+                states = [self._observed_state(seen, e, watched) for e in range(self.envs)]
+                for path, (quantity, particles) in watched.items():
+                    traces[path].append(np.stack([quantity.value(s, particles) for s in states]))
             if f == self.frames:
                 self._final = {name: solver.in_body_order(name, k) for name in ("x", "v", "C", "F")}
                 diagnose.check_final(self.model, self._final, self.frames * self.substeps)
@@ -288,7 +306,8 @@ class Simulation:
         if record:
             times = self.frame_dt * np.arange(self.frames + 1)
             activation = self.model.actuators.activation[0].copy()
-            self.rollout = Rollout(times, np.stack(frames), activation, dict(self.model.slices))
+            observed = {path: self._drop(np.stack(trace, axis=1)) for path, trace in traces.items()}
+            self.rollout = Rollout(times, np.stack(frames), activation, dict(self.model.slices), observed)
 
     def _device_order(self, start: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         order = self.model.law_order
@@ -421,27 +440,30 @@ class Simulation:
             weights = {t.name: t.weight if of == "loss" else 1.0 for t in terms}
             return np.asarray(sum(weights[name] * self._losses[name] for name in weights), np.float64)
         quantity, particles = observe.select(self.model, of)
-        return np.stack([quantity.value(self._final_state(e), particles) for e in range(self.envs)])
+        return np.stack([quantity.value(self._final_state(e, of), particles) for e in range(self.envs)])
 
-    def _final_state(self, env: int) -> dict[str, np.ndarray]:
+    def _final_state(self, env: int, path: str) -> dict[str, np.ndarray]:
         assert self._final is not None
-        state = {k: self._final[k][env].astype(np.float64) for k in ("x", "v", "F")}
-        return {**state, "mass": self._mass[env], "energy": self._energy(env)}
+        return self._observed_state(self._final, env, [path])
 
-    def _energy(self, env: int) -> np.ndarray:
-        """(particles,) stored energy of one environment's final state, J."""
-        solver, plan = self._alive(), self.model.plan
-        assert self._final is not None
+    def _observed_state(
+        self, arrays: dict[str, np.ndarray], env: int, paths: Iterable[str]
+    ) -> dict[str, np.ndarray]:
+        """What the observables ``paths`` see of one environment; ``arrays`` x, v, F (envs, particles, …)."""
+        state = {name: arrays[name][env].astype(np.float64) for name in ("x", "v", "F")}
+        state["mass"] = self._mass[env]
+        if any(path.split(".")[-1] == "elastic_energy" for path in paths):
+            state["energy"] = self._energy(arrays["F"], env)
+        return state
+
+    def _energy(self, deformation: np.ndarray, env: int) -> np.ndarray:
+        """(particles,) stored energy of one environment, J; ``deformation`` (envs, particles, dim, dim)."""
+        table = self._alive().store.view("material").astype(np.float64)
         out = np.zeros(self.n)
         for matter in self.model.matter.bodies:
             p = matter.particles
-            n = p.stop - p.start
-            F = ti.ndarray(ti.types.matrix(plan.dim, plan.dim, self._runtime.real), n)
-            F.from_numpy(self._final["F"][env, p])
-            rows, energy = ti.ndarray(ti.i32, n), ti.ndarray(self._runtime.real, n)
-            rows.from_numpy(np.ascontiguousarray(self.model.tags[p, 0]))
-            stored_energy(matter.law.energy, F, rows, solver.store["material"], energy, env * plan.rows)
-            out[p] = energy.to_numpy()
+            material = table[env * self.model.plan.rows + self.model.tags[p, 0]]
+            out[p] = material[:, 0] * point.energy(matter.law, deformation[env, p], material[:, 2:])
         return out
 
     def _pull(self, of: str, cotangent: np.ndarray) -> Values:
@@ -457,7 +479,7 @@ class Simulation:
                 raise ValueError(f"{of!r} has no derivative")
             seeds = {k: np.zeros(v.shape) for k, v in (self._final or {}).items() if k != "C"}
             for e in range(self.envs):
-                for key, bar in quantity.vjp(self._final_state(e), particles, cotangent[e]).items():
+                for key, bar in quantity.vjp(self._final_state(e, of), particles, cotangent[e]).items():
                     seeds[key][e, particles] += bar
         return self._sweep(weighted, seeds)
 
