@@ -143,7 +143,9 @@ def _build(scene: Any, name: str, body: Any, dim: int, seed: int, folder: Path |
     try:
         seeded = seed_shape(shape, dim, spacing, entry(body, "seeding"), rng)
     except ValueError as error:
-        raise SceneError([Problem(f"{path}.shape", str(error))]) from error
+        tiny = shape.kind == "mesh" and extent.max() < 3 * spacing
+        hint = f"; is scale = {getattr(shape, 'scale', 1.0):g} right?" if tiny else ""
+        raise SceneError([Problem(f"{path}.shape", f"{error}{hint}")]) from error
     rest, count = seeded.points, len(seeded.points)
 
     def given(key: str, shapes: tuple[tuple[int, ...], ...], default: Any) -> np.ndarray:

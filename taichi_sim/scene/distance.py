@@ -58,7 +58,7 @@ class Triangles:
     than a triangle already known.
     """
 
-    LEAF = 4
+    LEAF = 2
 
     def __init__(self, triangles: np.ndarray) -> None:
         from scipy.spatial import KDTree

@@ -12,8 +12,9 @@ from taichi_sim.scene.surface import plural, point_text
 ELEMENTS = 2**31 - 1
 #: Bytes one particle takes in a rollout without gradients (state, grid share, working copies), roughly.
 BYTES = {2: 250, 3: 400}
-#: Candidate places looked at together.
+#: Candidate places looked at together, and at most.
 CHUNK = 2_000_000
+PLACES = 1e10
 #: Points the volume of a shape and of its bounds is probed with, at most, to find parts without particles.
 PROBES = (30_000, 300_000)
 SEEDINGS = ("lattice", "jittered")
@@ -68,6 +69,8 @@ def seed(
     extent = upper - lower
     if np.any(extent < spacing * (1 - 1e-6)):
         raise ValueError(_too_thin(float(extent.min()), spacing))
+    if np.prod(extent / spacing) > PLACES:
+        raise ValueError(f"the particle spacing of {spacing:.3g} m is too small for a shape {extent.max():.3g} m long")
     count = np.rint(extent / spacing).astype(int)
     cell = extent / count
     points = _fill(shape, lower, cell, count, rng if seeding == "jittered" else None, seeding)

@@ -127,32 +127,32 @@ def _orient(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, int]:
 
 def _outward(vertices: np.ndarray, faces: np.ndarray, part: np.ndarray, notes: list[str]) -> np.ndarray:
     """Parts turned outward: negative volume is kept only for a cavity, a part that lies inside another one."""
-    faces = faces.copy()
     parts = int(part.max()) + 1
-    volume = np.array([face_volumes(vertices, faces[part == p]).sum() if parts > 1 else 0.0 for p in range(parts)])
-    if parts == 1:
-        volume[0] = face_volumes(vertices, faces).sum()
-    else:
-        # relative to the part's own middle, so that open parts have a volume of their own
-        for p in range(parts):
-            own, index = np.unique(faces[part == p], return_inverse=True)
-            volume[p] = face_volumes(vertices[own], index.reshape(-1, 3)).sum()
-    turned = np.zeros(parts, dtype=bool)
-    if volume.sum() < 0:
-        turned[:] = True
-        volume = -volume
-    for p in np.flatnonzero(volume < 0):
-        mine = part == p
-        others = np.where(turned[part[~mine], None], faces[~mine][:, ::-1], faces[~mine])
-        at = vertices[faces[mine][:1]].mean(axis=1)
-        if winding_number(vertices, others, at)[0] < 0.5:
-            turned[p] = not turned[p]
+    corner = vertices[faces]
+    # relative to the part's own middle, so that open parts have a volume of their own
+    size = np.bincount(part, minlength=parts)
+    centre = corner.mean(axis=1)
+    middle = np.stack([np.bincount(part, weights=x, minlength=parts) / size for x in centre.T], axis=1)
+    a, b, c = (corner[:, k] - middle[part] for k in range(3))
+    volume = np.bincount(part, weights=np.einsum("ij,ij->i", a, np.cross(b, c)) / 6, minlength=parts)
+    turned = np.full(parts, bool(volume.sum() < 0))
+    volume = np.where(turned, -volume, volume)
+    doubtful = np.flatnonzero(volume < 0)
+    if len(doubtful):
+        now = np.where(turned[part, None], faces[:, ::-1], faces)
+        # a point just outside the part, behind its largest face: only the other parts wind around it
+        first = vertices[now[:, 0]]
+        normal = np.cross(vertices[now[:, 1]] - first, vertices[now[:, 2]] - first)
+        length = np.linalg.norm(normal, axis=1)
+        order = np.lexsort((length, part))
+        face = order[np.cumsum(size) - 1][doubtful]
+        reach = 1e-7 * np.linalg.norm(np.ptp(vertices, axis=0))
+        outside = centre[face] - reach * normal[face] / np.maximum(length[face], 1e-300)[:, None]
+        turned[doubtful] ^= winding_number(vertices, now, outside) < 0.5
     if turned.any():
         which = "inside out" if parts == 1 else f"{plural(int(turned.sum()), 'part')} of {parts} inside out"
         notes.append(f"{which}: turned")
-        flip = turned[part]
-        faces[flip] = faces[flip][:, ::-1]
-    return faces
+    return np.where(turned[part, None], faces[:, ::-1], faces)
 
 
 def clean(vertices: np.ndarray, faces: np.ndarray) -> Shell:

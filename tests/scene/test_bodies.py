@@ -211,7 +211,8 @@ def test_a_file_in_millimetres_is_refused_with_its_scale(tmp_path):
     (body,) = build_bodies(_scene(3, a={"shape": table, "position": [0.1, 0.1, 0.1]}))
     assert body.particle_volume * body.count == pytest.approx(0.18**3, rel=0.02)
     tiny = {"kind": "mesh", "file": file, "scale": 1e-5}
-    assert "thinner (0.0018 m) than the particles are apart" in _refused(_scene(3, a={"shape": tiny}))
+    text = _refused(_scene(3, a={"shape": tiny}))
+    assert "thinner (0.0018 m) than the particles are apart" in text and "is scale = 1e-05 right?" in text
 
 
 @needs_meshes

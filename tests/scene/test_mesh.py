@@ -90,6 +90,12 @@ def test_overlaps_and_nested_shells_count_once_and_cavities_stay_empty():
         mesh = solid(*hollow)
         assert mesh.volume == pytest.approx(1 - 0.125, rel=1e-12)
         assert not mesh.contains(np.full((1, 3), 0.5)).any()
+    bubbles = [inside_out(cube([0.2 * i + 0.05, 0.2 * j + 0.05, 0.4], 0.1)) for i in range(5) for j in range(5)]
+    begin = time.perf_counter()
+    cheese = solid(*together(cube(0, 1), *bubbles))
+    assert cheese.volume == pytest.approx(1 - 0.025) and cheese.notes == ()
+    assert solid(*together(cube(3, 1), *bubbles)).volume == pytest.approx(1.025)
+    assert time.perf_counter() - begin < 10
     far = solid(*together(cube(0, 1), cube([5, 0, 0], 0.1)))
     assert far.volume == pytest.approx(1.001, rel=1e-12)
     assert int(far.part.max()) + 1 == 2
