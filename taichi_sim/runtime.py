@@ -5,6 +5,8 @@ whoever starts it is remembered here together with a generation number; simulati
 touch memory and raise one clear ``RuntimeError`` when theirs is gone.
 """
 
+import contextlib
+import io
 import os
 import threading
 from pathlib import Path
@@ -146,14 +148,15 @@ def start(precision: str = "f32", arch: str = "cpu", threads: int | None = None)
         threads = threads or os.cpu_count() or 1
         folder = _cache_folder()
         options = {"offline_cache": True, "offline_cache_file_path": folder} if folder else {"offline_cache": False}
-        ti.init(
-            arch=ti.cuda if arch == "cuda" else ti.cpu,
-            default_fp=ti.f64 if precision == "f64" else ti.f32,
-            cpu_max_num_threads=threads,
-            log_level=ti.ERROR,
-            verbose=False,
-            **options,
-        )
+        with contextlib.redirect_stdout(io.StringIO()):  # it prints a line that nothing turns off
+            ti.init(
+                arch=ti.cuda if arch == "cuda" else ti.cpu,
+                default_fp=ti.f64 if precision == "f64" else ti.f32,
+                cpu_max_num_threads=threads,
+                log_level=ti.ERROR,
+                verbose=False,
+                **options,
+            )
         if arch == "cuda" and ti.cfg.arch != ti.cuda:
             raise RuntimeError("no CUDA device was found; use --arch cpu")
         _current = Runtime(precision, arch, threads, _program(), owned=True)
