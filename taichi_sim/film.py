@@ -1,0 +1,358 @@
+"""From a simulation to its pictures: colours, obstacles, targets and cameras of a scene, and videos of rollouts."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from taichi_sim.io.video import VideoInfo, check_video_path, write_video
+from taichi_sim.scene.pose import rotation_matrix
+from taichi_sim.simulation import Rollout, Simulation
+from taichi_sim.viz.camera import Camera2D, Camera3D, view_bounds
+from taichi_sim.viz.picture import OBSTACLE, Line, Marker, Mesh, Picture, Polygon, palette
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+#: A video of a shorter rollout is slowed down to last this long, of a longer one sped up to this (s).
+SHORTEST, LONGEST = 4.0, 20.0
+#: Particles that carry a vertex of a body's surface.
+CARRIERS = 16
+#: A surface with more triangles is shown by its particles.
+MOST_FACES = 200_000
+
+
+@dataclass(frozen=True)
+class Skin:
+    """The surface of a body, carried by its particles: ``weights`` (vertices, particles of all bodies)."""
+
+    weights: "csr_matrix"
+    faces: np.ndarray
+    color: tuple[float, ...]
+
+    def mesh(self, position: np.ndarray) -> Mesh:
+        """The surface where the particles are at ``position`` (n, 3) m."""
+        return Mesh(self.weights @ position, self.faces, self.color)
+
+
+@dataclass(frozen=True)
+class Scenery:
+    """How a scene looks, apart from where its particles are: made by :meth:`of` from a simulation as it is now.
+
+    ``colors`` (n, 3), ``radius`` (n,) m and ``shown`` (n,) are of all particles in body order (those under a skin are
+    not shown); ``driven`` (actuators, n) says which particle each actuator drives.
+    """
+
+    title: str
+    dim: int
+    colors: np.ndarray
+    radius: np.ndarray
+    shown: np.ndarray
+    driven: np.ndarray
+    skins: tuple[Skin, ...]
+    obstacles: tuple[Mesh | Polygon, ...]
+    markers: tuple[Marker, ...]
+    traced: tuple[np.ndarray, ...]
+    lower: np.ndarray
+    upper: np.ndarray
+    floor_visible: bool
+    camera: "Camera2D | Camera3D | None"
+
+    @classmethod
+    def of(cls, sim: Simulation) -> "Scenery":
+        """The look of a simulation's first environment with the values it has now."""
+        scene, bodies = sim.model.scene, sim.model.bodies
+        colors, radius = np.zeros((sim.n, 3)), np.zeros(sim.n)
+        shown = np.ones(sim.n, bool)
+        driven = _driven(sim)
+        solid = {m.name: m.law.kind == "solid" for m in sim.model.matter.bodies}
+        skins = []
+        for k, body in enumerate(bodies):
+            where = sim.model.slices[body.name]
+            color = palette(k) if body.color is None else tuple(body.color)
+            colors[where], radius[where] = color, 0.5 * body.spacing
+            if sim.dim == 3 and solid[body.name] and not driven[:, where].any():
+                surface = body.surface()
+                if 0 < len(surface.faces) <= MOST_FACES and body.count >= CARRIERS:
+                    weights = _carried(surface.vertices, body.position, where.start, sim.n)
+                    skins.append(Skin(weights, surface.faces, color))
+                    shown[where] = False
+        lower, upper = (np.asarray(x, float) for x in (scene.domain.lower, scene.domain.upper))
+        aims = [(name, o) for name, o in scene.objectives.items() if o.kind == "distance" and "target" in o.parameters]
+        size = 0.018 * float((upper - lower).max())
+        return cls(
+            title=sim.scene.title,
+            dim=sim.dim,
+            colors=colors,
+            radius=radius,
+            shown=shown,
+            driven=driven,
+            skins=tuple(skins),
+            obstacles=tuple(_obstacles(sim, lower, upper)),
+            markers=tuple(Marker(tuple(_value(sim, f"objectives.{name}.target", o.target)), size) for name, o in aims),
+            traced=tuple(_members(sim, o.body, o.region) for _, o in aims),
+            lower=lower,
+            upper=upper,
+            floor_visible=scene.domain.wall("z_lower").kind != "periodic",
+            camera=_camera(sim.scene.camera, sim.dim),
+        )
+
+    def framed(self, positions: np.ndarray, aspect: float) -> "Camera2D | Camera3D":
+        """The scene's own camera, or one that sees all ``positions`` (…, dim) m; ``aspect`` is width / height."""
+        if self.camera is not None:
+            return self.camera
+        seen = [np.reshape(positions, (-1, self.dim)), *(np.atleast_2d(m.position) for m in self.markers)]
+        low, high = view_bounds(np.concatenate(seen), self.lower, self.upper)
+        if self.dim == 2:
+            return Camera2D.fit(low, high, aspect, head=0.1)
+        return Camera3D.fit(low, high, aspect=aspect)
+
+    def picture(
+        self,
+        position: np.ndarray,
+        activation: np.ndarray | None = None,
+        *,
+        caption: str = "",
+        camera: "Camera2D | Camera3D | None" = None,
+        trails: Sequence[np.ndarray] = (),
+    ) -> Picture:
+        """The scene with its particles at ``position`` (n, dim) m and commands ``activation`` (actuators,) in -1..1.
+
+        ``trails`` are polylines (k, dim) m.
+        """
+        mixed = None
+        if activation is not None and len(self.driven):
+            loads = np.where(self.driven, np.asarray(activation, float)[:, None], 0.0)
+            strongest = np.argmax(np.abs(loads), axis=0)
+            mixed = np.where(self.driven.any(axis=0), np.take_along_axis(loads, strongest[None], 0)[0], np.nan)
+            mixed = mixed[self.shown]
+        width = 0.004 * float((self.upper - self.lower).max())
+        return Picture(
+            self.dim,
+            position[self.shown],
+            self.colors[self.shown],
+            self.radius[self.shown],
+            mixed,
+            meshes=[skin.mesh(position) for skin in self.skins],
+            obstacles=self.obstacles,
+            lower=self.lower,
+            upper=self.upper,
+            camera=camera or self.camera,
+            caption=caption,
+            floor_visible=self.floor_visible,
+            markers=self.markers,
+            lines=[Line(t, width) for t in trails if len(t) > 1],
+        )
+
+
+@dataclass(frozen=True)
+class Film:
+    """A recorded rollout with its scenery: what videos are made of. :meth:`of` takes both from a simulation."""
+
+    scenery: Scenery
+    rollout: Rollout
+
+    @classmethod
+    def of(cls, sim: Simulation) -> "Film":
+        """The simulation's last recorded rollout; it is run again if there is none of its present values."""
+        if sim.rollout is None:
+            sim.run(record=True)
+        assert sim.rollout is not None
+        return cls(Scenery.of(sim), sim.rollout)
+
+    @property
+    def frames(self) -> int:
+        """Number of pictures there can be: the start and every frame."""
+        return len(self.rollout.times)
+
+    @property
+    def duration(self) -> float:
+        """Simulated time, s."""
+        return float(self.rollout.times[-1])
+
+    def pictures(
+        self,
+        frames: Sequence[int] | None = None,
+        *,
+        aspect: float = 4 / 3,
+        caption: str | None = None,
+        camera: "Camera2D | Camera3D | None" = None,
+    ) -> Iterator[Picture]:
+        """Pictures of ``frames`` (default: all), under a caption (default: the scene's name) and the time."""
+        scenery, rollout = self.scenery, self.rollout
+        camera = camera or scenery.framed(rollout.position, aspect)
+        loudest = max(1.0, float(np.max(np.abs(rollout.activation), initial=0.0)))
+        head = scenery.title if caption is None else caption
+        centres = [rollout.position[:, part].mean(axis=1) for part in scenery.traced]
+        for f in range(self.frames) if frames is None else frames:
+            command = rollout.activation[min(f, len(rollout.activation) - 1)] / loudest
+            lines = "\n".join(filter(None, (head, f"t = {rollout.times[f]:.2f} s")))
+            trails = [c[: f + 1] for c in centres]
+            yield scenery.picture(rollout.position[f], command, caption=lines, camera=camera, trails=trails)
+
+
+def pictures(sim: Simulation, rollout: Rollout | None = None, **options) -> Iterator[Picture]:
+    """A picture of every frame of ``rollout`` (default: the simulation's own); ``options`` of :meth:`Film.pictures`."""
+    film_ = Film.of(sim) if rollout is None else Film(Scenery.of(sim), rollout)
+    return film_.pictures(**options)
+
+
+def film(
+    sim: Simulation,
+    path: str | os.PathLike[str],
+    *,
+    size: tuple[int, int] = (640, 480),
+    fps: float | None = None,
+    caption: str | None = None,
+    most: int = 240,
+) -> VideoInfo:
+    """Write the simulation's rollout as a video (mp4, gif or PNGs, by the ending of ``path``).
+
+    ``size`` (width, height) px. With ``fps`` every frame is shown, at that rate; without, the film lasts as long as
+    the motion, but at least 4 s (slow motion) and at most 20, in at most ``most`` pictures. ``caption`` replaces the
+    scene's name. Raises ``ValueError`` for a path or size that cannot be used.
+    """
+    return before_after(path, [(None, Film.of(sim))], size=size, fps=fps, caption=caption, most=most)
+
+
+def before_after(
+    path: str | os.PathLike[str],
+    films: "Sequence[tuple[str | None, Film]]",
+    *,
+    size: tuple[int, int] = (640, 480),
+    fps: float | None = None,
+    caption: str | None = None,
+    most: int = 120,
+) -> VideoInfo:
+    """Write films of equal duration side by side, each above its label; ``size`` is that of each. See :func:`film`."""
+    from taichi_sim.viz.compose import side_by_side
+    from taichi_sim.viz.renderer import Renderer
+
+    check_video_path(path)
+    width, height = size
+    shown, rate = _pace(films[0][1], fps, most)
+    first = films[0][1].scenery
+    seen = np.concatenate([one.rollout.position[shown] for _, one in films]) if first.camera is None else np.empty(0)
+    camera = first.framed(seen, width / height)
+    with Renderer(width, height) as renderer:
+
+        def column(one: Film) -> Iterator[np.ndarray]:
+            for picture in one.pictures(shown, caption=caption, camera=camera):
+                yield renderer.render(picture)
+
+        columns = [column(one) for _, one in films]
+        labels = [label for label, _ in films if label]
+        frames = side_by_side(columns, labels) if len(columns) > 1 or labels else columns[0]
+        return write_video(path, frames, rate)
+
+
+def _pace(one: Film, fps: float | None, most: int) -> tuple[list[int], float]:
+    """Frames to show and frames/s."""
+    if fps is not None:
+        return list(range(one.frames)), float(fps)
+    length = min(max(one.duration, SHORTEST), LONGEST)
+    count = max(1, min(one.frames, most, round(30 * length)))
+    shown = np.unique(np.rint(np.linspace(0, one.frames - 1, count)).astype(int))
+    return shown.tolist(), max(len(shown) / length, 1.0)
+
+
+def _members(sim: Simulation, body: str | None, region: str | None) -> np.ndarray:
+    """Indices, over all bodies, of a body's or region's particles."""
+    if body is None:
+        return np.arange(sim.n)
+    where = sim.model.slices[body]
+    if region is None:
+        return np.arange(where.start, where.stop)
+    found = next(b for b in sim.model.bodies if b.name == body)
+    return where.start + np.asarray(found.regions[region])
+
+
+def _driven(sim: Simulation) -> np.ndarray:
+    actuators = sim.model.scene.actuators
+    driven = np.zeros((len(actuators), sim.n), bool)
+    for a, actuator in enumerate(actuators.values()):
+        driven[a, _members(sim, actuator.body, actuator.region)] = True
+    return driven
+
+
+def _value(sim: Simulation, path: str, otherwise) -> np.ndarray:
+    """A quantity as it is now, of the first environment."""
+    if path not in sim.model.quantities:
+        return np.asarray(otherwise, float)
+    value = sim.get(path)
+    return value if sim.envs == 1 else value[0]
+
+
+def _obstacles(sim: Simulation, lower: np.ndarray, upper: np.ndarray) -> Iterator[Mesh | Polygon]:
+    for contact in sim.model.contacts.obstacles:
+        shape, position = contact.shape, _value(sim, contact.position, 0.0)
+        turn = rotation_matrix(contact.rotation, sim.dim)
+        reach = 0.0 if shape.bounded else float(np.linalg.norm(upper - lower))
+        drawn = shape.surface(lower - reach - position, upper + reach - position)
+        given = sim.model.scene.obstacles[contact.name].color
+        color = OBSTACLE if given is None else tuple(np.asarray(given, float))
+
+        def placed(points: np.ndarray, turn=turn, shape=shape, position=position) -> np.ndarray:
+            return (points - shape.centre) @ turn.T + shape.centre + position
+
+        if sim.dim == 3:
+            if len(drawn.faces):
+                yield Mesh(placed(drawn.vertices), drawn.faces, color)
+        else:
+            yield from (Polygon(placed(loop), color) for loop in _joined(drawn.loops))
+
+
+def _joined(loops: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Outlines with their holes cut in: each hole (clockwise) is joined to the nearest outline by a seam."""
+    outer = [loop for loop in loops if _area(loop) > 0]
+    for hole in (loop for loop in loops if _area(loop) < 0):
+        if outer:
+            gaps = [np.linalg.norm(o[:, None] - hole[None], axis=2) for o in outer]
+            k = int(np.argmin([gap.min() for gap in gaps]))
+            i, j = np.unravel_index(int(np.argmin(gaps[k])), gaps[k].shape)
+            ring = np.roll(hole, -int(j), axis=0)
+            outer[k] = np.concatenate([outer[k][: i + 1], ring, ring[:1], outer[k][i:]])
+    return outer
+
+
+def _area(loop: np.ndarray) -> float:
+    x, y = (loop - loop.mean(axis=0)).T
+    return 0.5 * float(np.sum(x * np.roll(y, -1) - y * np.roll(x, -1)))
+
+
+def _camera(camera, dim: int) -> "Camera2D | Camera3D | None":
+    """The scene's camera; ``None`` where it says too little to stand on its own."""
+    if dim == 2:
+        if camera.center is None or camera.height is None:
+            return None
+        x, y = (float(c) for c in camera.center)
+        return Camera2D((x, y), float(camera.height))
+    if camera.position is None or camera.target is None:
+        return None
+    position, target = (tuple(float(c) for c in np.ravel(p)) for p in (camera.position, camera.target))
+    up = (0.0, 0.0, 1.0) if camera.up is None else tuple(float(c) for c in camera.up)
+    return Camera3D(position, target, up, 35.0 if camera.fov is None else float(camera.fov))  # type: ignore[arg-type]
+
+
+def _carried(vertices: np.ndarray, particles: np.ndarray, first: int, total: int) -> "csr_matrix":
+    """Weights (v, total) that give each vertex's place from the particles', exact for any affine motion.
+
+    Moving least squares over the nearest particles: Lancaster and Salkauskas, "Surfaces generated by moving least
+    squares methods", Math. Comp. 37, 1981.
+    """
+    from scipy.sparse import csr_matrix
+    from scipy.spatial import KDTree
+
+    distance, near = KDTree(particles).query(vertices, CARRIERS)
+    size = distance[:, -1:] + 1e-12
+    offset = (particles[near] - vertices[:, None]) / size[:, :, None]
+    weight = np.exp(-4.0 * (distance / size) ** 2)
+    basis = np.concatenate([np.ones((*near.shape, 1)), offset], axis=2)
+    moment = np.einsum("vk,vki,vkj->vij", weight, basis, basis)
+    moment += np.diag([0.0, *([1e-4] * 3)]) * moment[:, :1, :1]  # particles all in a plane say nothing across it
+    first_row = np.linalg.solve(moment, np.broadcast_to(np.eye(4)[:, :1], (len(vertices), 4, 1)))[:, :, 0]
+    values = weight * np.einsum("vki,vi->vk", basis, first_row)
+    rows = np.repeat(np.arange(len(vertices)), CARRIERS)
+    return csr_matrix((values.ravel(), (rows, first + near.ravel())), shape=(len(vertices), total))
