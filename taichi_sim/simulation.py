@@ -328,7 +328,7 @@ class Simulation:
         if dt > limit.allowed * (1 + 1e-6):
             raise RolloutError(
                 f"dt = {dt:.3g} s is too large for body {limit.body!r} as it is now (waves of {limit.wave_speed:.3g} "
-                f"m/s): allowed is {limit.allowed:.3g} s; give the design bounds that include this value, or set "
+                f"m/s): allowed is {limit.text} s; give the design bounds that include this value, or set "
                 "solver.dt"
             )
 

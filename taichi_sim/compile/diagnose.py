@@ -3,6 +3,7 @@
 import numpy as np
 
 from taichi_sim.compile.binding import Values
+from taichi_sim.compile.limits import three_digits_down
 from taichi_sim.compile.model import Model
 from taichi_sim.core.errors import RolloutError
 from taichi_sim.solvers.mpm.arrays import MpmPlan
@@ -51,7 +52,7 @@ def explain(model: Model, solver: MpmSolver, trouble: Trouble, values: Values) -
             return RolloutError(f"{when}: velocities are not finite; use a smaller solver.dt than {dt:.3g} s")
         return RolloutError(
             f"{when}: particles move at {trouble.speed:.4g} m/s, faster than the {model.limit.max_speed:.4g} m/s this "
-            f"step was chosen for; set solver.max_speed = {wanted:.3g} (then dt <= {allowed:.3g} s)"
+            f"step was chosen for; set solver.max_speed = {wanted:.3g} (then dt <= {three_digits_down(allowed)} s)"
         )
     place = int(np.flatnonzero(solver.store.view("id")[solver.epoch] == trouble.particle)[trouble.env])
     for name in ("F", "C", "v", "x"):

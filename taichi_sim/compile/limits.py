@@ -21,6 +21,19 @@ class StepLimit:
     wave_speed: float
     max_speed: float
 
+    @property
+    def text(self) -> str:
+        """``allowed`` with three digits, rounded down, so that the number shown is allowed too."""
+        return three_digits_down(self.allowed)
+
+
+def three_digits_down(value: float) -> str:
+    """``value`` with three digits, rounded towards 0."""
+    shown = float(f"{value:.2e}")
+    if shown > value:
+        shown -= 10.0 ** (math.floor(math.log10(value)) - 2)
+    return f"{shown:.3g}"
+
 
 def default_max_speed(speed: float, gravity: np.ndarray, duration: float, extent: np.ndarray) -> float:
     """Fastest particle to expect: the start's speed plus what gravity adds in the time, or in the domain's height."""

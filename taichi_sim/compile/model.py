@@ -291,7 +291,7 @@ def _substeps(scene: Scene, limit: StepLimit) -> int:
     dt = float(scene.solver.dt)
     if dt > limit.allowed * (1 + 1e-6):
         raise ValueError(
-            f"solver.dt = {dt:g} s is too large: allowed is {limit.allowed:.3g} s (body {limit.body!r}: waves of "
+            f"solver.dt = {dt:g} s is too large: allowed is {limit.text} s (body {limit.body!r}: waves of "
             f"{limit.wave_speed:.3g} m/s, particles of up to {limit.max_speed:.3g} m/s, spacing "
             f"{float(scene.domain.spacing or 0):g} m)"
         )

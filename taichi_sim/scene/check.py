@@ -59,9 +59,6 @@ def _time(scene: Scene, context: Context) -> None:
             f"nearest allowed: {frames * scene.frame_dt:.10g}",
             scene.duration,
         )
-    dt = scene.solver.dt if context.ok("solver") else None
-    if dt is not None and float(dt) > scene.frame_dt * (1 + 1e-9):
-        context.add("solver.dt", f"must be <= frame_dt = {scene.frame_dt:g} s", dt)
 
 
 def _grid(domain: Domain, dim: int, context: Context) -> None:
