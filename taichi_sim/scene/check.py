@@ -71,7 +71,8 @@ def _grid(domain: Domain, dim: int, context: Context) -> None:
         context.add(f"domain.upper[{axis}]", f"must be above domain.lower[{axis}] = {lower[axis]:g} m", upper[axis])
         return
     step = domain.step()
-    exact = (upper - lower) / step
+    with np.errstate(over="ignore"):
+        exact = np.minimum((upper - lower) / step, 1e15)
     cells = np.maximum(np.rint(exact), 1)
     wrong = np.abs(exact - cells) > _WHOLE * np.maximum(1.0, cells)
     if wrong.any():

@@ -146,7 +146,11 @@ def _walk(scene: Scene) -> Iterator[_Found]:
         yield from _kind(f"objectives.{name}", "objective", objective.kind, objective.parameters, scene.dim)
 
 
-def _material(scene: Scene, path: str, material: "str | Override", only: frozenset[str] | None) -> Iterator[_Found]:
+def _material(
+    scene: Scene, path: str, material: "str | Override | None", only: frozenset[str] | None
+) -> Iterator[_Found]:
+    if material is None or (isinstance(material, Override) and material.base is None):
+        return
     try:
         found = resolve_material(scene, material)
         law = kinds("law").get(found.law)

@@ -41,9 +41,9 @@ def read_scene(raw: Mapping[str, Any], context: Context) -> Scene:
     version = given.pop("format", None)
     if version is None:
         context.add("format", f"is missing; this version reads format = {FORMAT}")
-    elif version != FORMAT or isinstance(version, bool):
+    elif type(version) is not int or version != FORMAT:
         context.add("format", f"is not known; this version reads format = {FORMAT}", version)
-    if given.get("dim") in (2, 3) and not isinstance(given["dim"], bool):
+    if isinstance(given.get("dim"), int | float) and given["dim"] in (2, 3):
         context.dim = int(given["dim"])
     return read_table(Scene, given, "", context)
 
@@ -178,7 +178,8 @@ def kind_of(
         return _law_of(raw, path, context)
     if table is Override:
         base = raw.get("base")
-        parent = (context.root.get("materials") or {}).get(base) if isinstance(base, str) else None
+        materials = context.root.get("materials")
+        parent = materials.get(base) if isinstance(materials, Mapping) and isinstance(base, str) else None
         if not isinstance(parent, Mapping):
             return None, None  # a wrong or missing base is reported with the references
         return _law_of(parent, path, Context(context.root, context.folder))

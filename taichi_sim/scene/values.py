@@ -149,8 +149,10 @@ def _array(value: Any) -> np.ndarray | str:
     flat = list(value)
     while flat:
         item = flat.pop()
-        if isinstance(item, list | tuple | np.ndarray):
+        if isinstance(item, list | tuple):
             flat.extend(item)
+        elif isinstance(item, np.ndarray):
+            flat.extend(item.ravel().tolist())
         elif isinstance(item, bool | np.bool_) or not isinstance(item, int | float | np.integer | np.floating):
             return f"{item!r} is not a number"
     try:
