@@ -39,6 +39,7 @@ def optimize(
     threads: int | None = None,
     envs: int = 1,
     callback: Callable[[Record], None] | None = None,
+    announce: Callable[[Any], None] | None = None,
     options: Mapping[str, float] | None = None,
     of: str = "loss",
 ) -> OptimizationResult:
@@ -48,8 +49,9 @@ def optimize(
     ``adam``, ``gd``, ``lbfgs`` with ``options`` as ``taichi-sim list`` shows them; ``iterations`` is the number of
     evaluations of loss and gradient, the start included. With ``out`` every evaluation is on disk before the next one
     begins (``evaluations.jsonl``, ``result.json``); ``resume`` continues there after a kill, to the same result bit for
-    bit. ``callback`` gets a :class:`Record` per evaluation. ``seed`` decides the start (``spread`` of the design) and
-    the seeding of particles; the other arguments are those of :class:`Simulation`.
+    bit. ``callback`` gets a :class:`Record` per evaluation, ``announce`` the :class:`Simulation` before the first.
+    ``seed`` decides the start (``spread`` of the design) and the seeding of particles; the other arguments are those
+    of :class:`Simulation`.
 
     Raises ``ValueError`` for what the user can put right, before anything is simulated where possible;
     :class:`RolloutError` if the start cannot be simulated.
@@ -79,6 +81,8 @@ def optimize(
         scene, precision=precision, arch=arch, envs=envs, memory=memory, seed=seed, threads=threads
     ) as simulation:
         problem = Problem(simulation, seed, of)
+        if announce is not None:
+            announce(simulation)
         base = base_record(
             simulation, scene=scene.title, seed=seed, precision=precision, threads=runtime.current().threads, envs=envs,
             status="running", hashed=False,
