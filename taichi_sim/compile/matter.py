@@ -8,6 +8,10 @@ from taichi_sim.compile.binding import Binding, Values
 from taichi_sim.laws.law import Law
 from taichi_sim.solvers.mpm.solver import MpmSolver
 
+#: Nodes lighter than this share of the lightest particle are left alone. Momentum is lost there, so it has to be
+#: below rounding.
+MASS_FLOOR = {"f32": 1e-10, "f64": 1e-20}
+
 
 @dataclass(frozen=True)
 class BodyMatter:
@@ -69,7 +73,8 @@ class Matter(Binding):
             coefficients = body.law.coefficients(self._parameters(body, values))
             table[:, body.rows, 2 : 2 + body.law.n_coefficients] = coefficients
         solver.store.write("material", table.reshape(-1, 8))
-        solver.set_mass_floor(1e-10 * float(table[:, :, 1].min()))
+        floor = MASS_FLOOR[solver.store.runtime.precision]
+        solver.set_mass_floor(floor * float(table[:, :, 1].min()))
 
     def pullback(self, values: Values, solver: MpmSolver) -> Values:
         bar = solver.store.reduced_adjoint("material").reshape(self.envs, self.rows, 8)

@@ -17,7 +17,7 @@ from taichi_sim.compile.matter import BodyMatter, Matter
 from taichi_sim.compile.scalars import Scalars
 from taichi_sim.compile.start import BodyStart, Start
 from taichi_sim.core.errors import unknown
-from taichi_sim.laws.law import laws
+from taichi_sim.laws.law import kernel_functions, laws
 from taichi_sim.objectives.objective import objectives as objective_kinds
 from taichi_sim.scene.bodies import BodyParticles, build_bodies
 from taichi_sim.scene.fields.field import fields as field_kinds
@@ -113,6 +113,10 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
     pushed = [values[path] for path, _ in pushes]
     driven = any(np.any(v) for v in pushed) or any(path in bounds for path, _ in pushes)
     in_time = any(v.ndim == 4 for v in pushed)
+    if not driven:  # nothing pushes: no arrays are made for it, so it is not a quantity of this model either
+        for path, _ in pushes:
+            del values[path]
+        pushes = []
     walls = _walls(scene, known)
     obstacles = _obstacles(scene, known)
     cells_per_step = float(max_speed) * dt / spacing
@@ -121,8 +125,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         upper=tuple(np.asarray(domain.upper, float)),
         periodic=tuple(domain.wall(f"{a}_lower").kind == "periodic" for a in "xyz"[:dim]),
         envs=envs, partitions=1, particles=particles,
-        laws=tuple((law.stress, law.stress_adjoint, law.project, law.project_adjoint)
-                   for law in map(laws.get, laws_used)),
+        laws=tuple(map(kernel_functions, map(laws.get, laws_used))),
         law_ranges=ranges, rows=matter.rows, groups=groups, fields=len(scene.fields), contacts=1,
         driven=driven, driven_frames=frames if in_time else 1,
         sort_every=_sort_every(scene.solver.sort_every, cells_per_step),

@@ -1,6 +1,7 @@
 """Memory of a compiled scene: one Taichi ndarray per declared array, freed together by ``close()``."""
 
 import ctypes
+import sys
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -112,7 +113,8 @@ class Store:
         self.arrays.clear()
 
     def __del__(self) -> None:
-        if hasattr(self, "_views"):  # not where the sizes were refused
+        exiting = sys is None or sys.is_finalizing()  # names of modules are gone by then
+        if hasattr(self, "_views") and not exiting:  # no views where the sizes were refused
             self.close()
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from taichi_sim.core.registry import Parameter, Registry
 from taichi_sim.runtime import ti
 
-__all__ = ["COEFFICIENTS", "Law", "Params", "keep", "keep_adjoint", "laws", "no_diffusion"]
+__all__ = ["COEFFICIENTS", "Law", "Params", "keep", "keep_adjoint", "kernel_functions", "laws", "no_diffusion"]
 
 #: Length of the coefficient vector every particle carries; a law uses the first ``n_coefficients`` of it.
 COEFFICIENTS = 6
@@ -75,6 +75,11 @@ class Law:
 
 
 laws: Registry[Law] = Registry("law", "taichi_sim.laws")
+
+
+def kernel_functions(law: Law) -> tuple[Any, ...]:
+    """A law as kernels take it: stress, its adjoint, projection, its adjoint, number of coefficients."""
+    return (law.stress, law.stress_adjoint, law.project, law.project_adjoint, law.n_coefficients)
 
 
 @ti.func

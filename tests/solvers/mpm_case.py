@@ -3,37 +3,73 @@
 import numpy as np
 
 from taichi_sim import runtime
-from taichi_sim.laws.law import laws
+from taichi_sim.laws.law import kernel_functions, laws
 from taichi_sim.solvers.mpm.arrays import MpmPlan
 from taichi_sim.solvers.mpm.solver import MpmSolver
 
-PARAMETERS = ("x", "v", "C", "F", "material", "step", "gravity", "active_stress", "active_acceleration", "particle_acceleration",
-              "field_gain", "contact_normal", "contact_alpha", "contact_friction")
-
-
-def law_functions(name):
-    law = laws.get(name)
-    return (law.stress, law.stress_adjoint, law.project, law.project_adjoint)
+PARAMETERS = (
+    "x",
+    "v",
+    "C",
+    "F",
+    "material",
+    "step",
+    "gravity",
+    "active_stress",
+    "active_acceleration",
+    "particle_acceleration",
+    "field_gain",
+    "contact_normal",
+    "contact_alpha",
+    "contact_friction",
+)
 
 
 class Case:
     """Random particles of one or two laws above a floor, near walls, with everything that has a gradient."""
 
-    def __init__(self, dim, names=("neo_hookean",), envs=1, partitions=2, periodic=False, segment_mode=False,
-                 fields=1, substeps=20, seed=0, room=100_000, per_law=30, plain=False, sort_every=4, slots=None):
+    def __init__(
+        self,
+        dim,
+        names=("neo_hookean",),
+        envs=1,
+        partitions=2,
+        periodic=False,
+        segment_mode=False,
+        fields=1,
+        substeps=20,
+        seed=0,
+        room=100_000,
+        per_law=30,
+        plain=False,
+        sort_every=4,
+        slots=None,
+    ):
         rng = np.random.default_rng(seed)
         self.dim, self.envs, self.substeps = dim, envs, substeps
         n = per_law * len(names)
         cells = 9
         self.spacing = 0.1
-        nodes_rest = 0.1
         ranges = tuple((i * per_law, (i + 1) * per_law) for i in range(len(names)))
         self.plan = MpmPlan(
-            dim=dim, spacing=self.spacing, lower=(0.0,) * dim, upper=(cells * self.spacing,) * dim,
-            periodic=(periodic,) + (False,) * (dim - 1), envs=envs, partitions=1 if segment_mode else partitions,
-            particles=n, laws=tuple(law_functions(name) for name in names), law_ranges=ranges, rows=len(names),
-            groups=3, fields=fields, contacts=2 * envs * self._count(dim, cells), driven=True, driven_frames=2,
-            sort_every=sort_every, segment_mode=segment_mode,
+            dim=dim,
+            spacing=self.spacing,
+            lower=(0.0,) * dim,
+            upper=(cells * self.spacing,) * dim,
+            periodic=(periodic,) + (False,) * (dim - 1),
+            envs=envs,
+            partitions=1 if segment_mode else partitions,
+            particles=n,
+            laws=tuple(kernel_functions(laws.get(name)) for name in names),
+            law_ranges=ranges,
+            rows=len(names),
+            groups=3,
+            fields=fields,
+            contacts=2 * envs * self._count(dim, cells),
+            driven=True,
+            driven_frames=2,
+            sort_every=sort_every,
+            segment_mode=segment_mode,
         )
         frames = 1 + substeps // 5
         rt = runtime.current()
@@ -49,8 +85,10 @@ class Case:
         material = np.zeros((envs, len(names), 8))
         for i, name in enumerate(names):
             law = laws.get(name)
-            given = {p.name: np.full(envs, 50.0 if p.unit == "Pa" else (p.default if p.default is not None else 0.3))
-                     for p in law.parameters}
+            given = {
+                p.name: np.full(envs, 50.0 if p.unit == "Pa" else (p.default if p.default is not None else 0.3))
+                for p in law.parameters
+            }
             material[:, i, 0] = 1e-3
             material[:, i, 1] = 1.3e-3
             material[:, i, 2 : 2 + law.n_coefficients] = law.coefficients(given)
@@ -79,7 +117,6 @@ class Case:
         self.solver.set_mass_floor(1e-13)
         self.seed = {k: rng.normal(0, 1, self.values[k].shape) for k in ("x", "v", "C", "F")}
         self.seed["C"] *= 0.1
-        del nodes_rest
 
     @staticmethod
     def _count(dim, cells):

@@ -1,7 +1,7 @@
 """The arrays of the MPM solver, declared once; and the sizes of one compiled scene."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class MpmPlan:
     envs: int
     partitions: int
     particles: int
-    laws: tuple[tuple[Callable[..., object], ...], ...]
+    laws: tuple[tuple[Any, ...], ...]
     law_ranges: tuple[tuple[int, int], ...]
     rows: int
     groups: int

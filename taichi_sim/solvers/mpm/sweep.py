@@ -19,7 +19,7 @@ from taichi_sim.solvers.mpm.transfer import (
 )
 
 # Places in the tuple that describes a law to a kernel.
-STRESS, STRESS_ADJOINT, PROJECT, PROJECT_ADJOINT = 0, 1, 2, 3
+STRESS, STRESS_ADJOINT, PROJECT, PROJECT_ADJOINT, COUNT_COEFFICIENTS = 0, 1, 2, 3, 4
 
 # Places in the integer array ``extent``.
 NODES, COUNT, ROWS, GROUPS, CAPACITY = 6, 7, 8, 9, 10
@@ -82,7 +82,7 @@ def sweep_particles(
             xo = x[k - 1, p]
             base, fx, _inside = locate(dim, xo, lattice, sizes)
             nv, B = gather_nodes(
-                dim, velocity, plane + node_of(dim, base, s0, s1), s0, s1, weights(dim, fx), fx[0] * 0.0
+                dim, velocity, plane + node_of(dim, base, s0, s1), s0, s1, weights(dim, fx)
             )
             fastest = ti.max(fastest, ti.abs(nv).max())
             x[k, p] = wrap(dim, periodic, xo + dt * nv, lattice)
@@ -215,10 +215,9 @@ def sweep_particles_adjoint(
             dt_bar = dt_bar + ti.cast(step_bar, ti.f64)
             d_C[p] = (mass * lattice[0]) * A_bar + dt * (T_bar @ Fo.transpose()) + C_bar
             d_F[p] = T_bar + dt * (Cp.transpose() @ T_bar)
-            row_bar = ti.Vector([
-                mass_bar * 0.0, mass_bar, c_bar[0], c_bar[1], c_bar[2], c_bar[3], c_bar[4], c_bar[5]
-            ])
-            d_material[part, row] = d_material[part, row] + ti.cast(row_bar, ti.f64)
+            d_material[part, row][1] = d_material[part, row][1] + ti.cast(mass_bar, ti.f64)
+            for n in ti.static(range(law[COUNT_COEFFICIENTS])):
+                d_material[part, row][2 + n] = d_material[part, row][2 + n] + ti.cast(c_bar[n], ti.f64)
         if do_gather == 1:
             base, fx, _inside = locate(dim, x[k - 1, p], lattice, sizes)
             xb = d_x[p]
