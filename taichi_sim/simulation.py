@@ -116,6 +116,8 @@ class Simulation:
         self._gradients: Values = {}
         self._user_arrays: dict[str, ti.Ndarray] = {}
         self.rollout: Rollout | None = None
+        #: Positions (particles, dim), m, of the frames so far, while a recorded run is under way (for ``progress``).
+        self.recorded: list[np.ndarray] = []
         log.info("dt %.3g s, %d substeps a frame; %s", self.dt, self.substeps, self.schedule)
 
     def _costs(self, stored_nodes: int) -> Costs:
@@ -277,7 +279,7 @@ class Simulation:
         self._rest, self._mass = start["x"], self.model.matter.masses(self._values, self.n)
         self._losses = {t.name: np.zeros(self.envs) for t in terms}
         self._final = None
-        frames: list[np.ndarray] = []
+        frames = self.recorded = []
         traces: dict[str, list[np.ndarray]] = {path: [] for path in watched}
 
         def look(t: int, k: int) -> None:
@@ -308,6 +310,7 @@ class Simulation:
             activation = self.model.actuators.activation[0].copy()
             observed = {path: self._drop(np.stack(trace, axis=1)) for path, trace in traces.items()}
             self.rollout = Rollout(times, np.stack(frames), activation, dict(self.model.slices), observed)
+            self.recorded = []
 
     def _device_order(self, start: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         order = self.model.law_order
