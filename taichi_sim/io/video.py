@@ -196,10 +196,6 @@ def _write_pngs(path: Path, frames: Iterator[np.ndarray], fps: float, shape: tup
 
 
 def _png(frame: np.ndarray) -> bytes:
-    import io
+    import imageio.v3
 
-    from PIL import Image
-
-    buffer = io.BytesIO()
-    Image.fromarray(frame).save(buffer, "PNG", compress_level=6)
-    return buffer.getvalue()
+    return imageio.v3.imwrite("<bytes>", frame, extension=".png", plugin="pillow", compress_level=6)
