@@ -22,7 +22,7 @@ from taichi_sim.laws import point
 from taichi_sim.runtime import ti
 from taichi_sim.scene.paths import design_variables, match
 from taichi_sim.scene.schema import Scene
-from taichi_sim.solvers.mpm.arrays import footprint
+from taichi_sim.solvers.mpm.arrays import footprint, longest_segment
 from taichi_sim.solvers.mpm.solver import MpmSolver, Trouble
 from taichi_sim.timeline.schedule import Costs, Schedule, make_schedule, parse_memory
 from taichi_sim.timeline.tape import on_tape, recording
@@ -100,7 +100,7 @@ class Simulation:
         active = diagnose.active_nodes(plan, self.model.start.state(self._values)["x"])
         stored_nodes = int(GRID_GROWTH * active)
         self.schedule: Schedule = make_schedule(
-            substeps, self._costs(stored_nodes), budget, plan.sort_every, segment
+            substeps, self._costs(stored_nodes), budget, plan.sort_every, segment, longest_segment(plan, stored_nodes)
         )
         slots = self.schedule.segment + 1
         self._solver = MpmSolver(

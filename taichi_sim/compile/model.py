@@ -27,6 +27,7 @@ from taichi_sim.scene.profiles import interpolate
 from taichi_sim.scene.schema import Scene, wall_names
 from taichi_sim.scene.shapes.shape import resolve_shape
 from taichi_sim.solvers.mpm.arrays import MOST_DRIFT, MpmPlan
+from taichi_sim.solvers.mpm.spline import NODE_MASK
 
 #: Below this many particles an environment is stepped by one task (a launch costs as much as 100 particles).
 SMALL = 2_500
@@ -307,7 +308,7 @@ def _sort_every(wanted: int, cells_per_step: float) -> int:
 
 
 def _check_size(plan: MpmPlan) -> None:
-    if max(plan.sizes) > 4 * 1023 or plan.nodes * max(plan.partitions, 1) > 0x07FFFFFF:
+    if max(plan.sizes) > 4 * 1023 or plan.nodes * plan.workers > NODE_MASK:
         raise ValueError(
             f"domain.spacing = {plan.spacing:g} m makes a grid of {' x '.join(map(str, plan.sizes))} nodes: too large; "
             "use a larger spacing or a smaller domain"

@@ -131,7 +131,7 @@ class SolverSettings(Table, kw_only=True):
     ] = None
     cfl: Annotated[
         float, real("1", "cells a wave may cross in a substep", differentiable=False, high=1.0, **POSITIVE)
-    ] = 0.4
+    ] = 0.5
     sort_every: Annotated[int, other("int", "substeps between sorts of the particles", low=1)] = 10
     partitions: Annotated[int, other("int", "private grid copies (decides the bits)", low=1, high=64)] = 2
 

@@ -95,10 +95,13 @@ def _estimate(segments: int, snapshots: int) -> int:
     return rounds * segments - below + segments
 
 
-def make_schedule(substeps: int, costs: Costs, memory: int, every: int, segment: int | None = None) -> Schedule:
+def make_schedule(
+    substeps: int, costs: Costs, memory: int, every: int, segment: int | None = None, longest: int | None = None
+) -> Schedule:
     """The schedule with the fewest replayed substeps that fits into ``memory`` bytes.
 
-    Segments are multiples of ``every`` (the sort interval) unless ``segment`` is given. Where not even one snapshot
+    Segments are multiples of ``every`` (the sort interval) unless ``segment`` is given, and no longer than ``longest``
+    (what arrays can address). Where not even one snapshot
     fits beside the shortest segment, snapshots go to disk. Raises ``ValueError`` naming the least memory that works.
     """
     if segment is not None:
@@ -106,7 +109,8 @@ def make_schedule(substeps: int, costs: Costs, memory: int, every: int, segment:
             raise ValueError(f"segment must be a whole number of substeps of at least 1, got {segment!r}")
         lengths = [min(segment, substeps)]
     else:
-        lengths = sorted({min(substeps, every * max(1, round(1.25**k))) for k in range(60)})
+        most = min(substeps, longest or substeps)
+        lengths = sorted({min(most, every * max(1, round(1.25**k))) for k in range(60)})
     best: tuple[float, int, Schedule] | None = None
     for length in lengths:
         segments = -(-substeps // length)

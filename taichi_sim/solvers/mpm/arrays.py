@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from taichi_sim.core.array import Array
+from taichi_sim.core.store import MAX_ELEMENTS
 from taichi_sim.solvers.mpm.order import BLOCK, PADDING
+from taichi_sim.solvers.mpm.spline import NODE_MASK
 
 #: Cells a particle may move between two sorts before it could touch a block that is not active.
 MOST_DRIFT = 3.0
@@ -181,3 +183,9 @@ def footprint(plan: MpmPlan, precision: str, frames: int, slots: int, saved_node
             wide = 2 if precision == "f32" else 1
             total += lead * count * each * wide * (1 if a.exclusive else plan.partitions)
     return total
+
+
+def longest_segment(plan: MpmPlan, stored_nodes: int) -> int:
+    """Most substeps of a segment that 32-bit indices can address, ``stored_nodes`` active nodes a substep."""
+    state = MAX_ELEMENTS // (plan.envs * plan.particles * plan.dim**2) - 2
+    return max(1, min(state, (NODE_MASK - plan.envs * plan.nodes) // stored_nodes))

@@ -10,6 +10,7 @@ from taichi_sim.core.store import Store
 from taichi_sim.runtime import Runtime
 from taichi_sim.solvers.mpm import kernels, ordering
 from taichi_sim.solvers.mpm.arrays import MOST_DRIFT, PARAMETERS, SCRATCH, STATE, MpmPlan, domain_sizes
+from taichi_sim.solvers.mpm.spline import NODE_MASK
 
 #: What went wrong in a rollout; ``flag[w, 0]`` and :class:`Trouble`.
 OUTSIDE, TOO_FAST = 1, 2
@@ -53,7 +54,7 @@ class MpmSolver:
         self.spare = plan.nodes * plan.envs
         p = plan
         sizes = domain_sizes(plan, slots, saved_nodes)
-        if sizes["saved_node"] > 0x07FFFFFF or sizes["copy_node"] > 0x07FFFFFF:
+        if max(sizes["saved_node"], sizes["copy_node"]) > NODE_MASK:
             raise ValueError(
                 f"the grid has {p.nodes:,} nodes ({p.workers} private copies): too many; use a larger domain.spacing"
             )
