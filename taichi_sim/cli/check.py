@@ -1,0 +1,143 @@
+"""``taichi-sim check``: gradients of a scene beside finite differences, in double precision."""
+
+import argparse
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from taichi_sim.cli import common
+from taichi_sim.cli.console import Console, clock
+from taichi_sim.cli.parser import Parser, whole
+
+if TYPE_CHECKING:
+    from taichi_sim.scene.schema import Scene
+    from taichi_sim.simulation import Simulation
+
+EXAMPLES = """  taichi-sim check throw
+  taichi-sim check crawler --wrt gravity materials.jelly.youngs_modulus
+  taichi-sim check my_scene.toml --of objectives.aim --horizon 20 --full --json check.json"""
+
+#: Particle-substeps a check may take: about half a minute on two cores.
+WORK = 2e8
+#: Frames after the first contact that are enough, and that there are at least.
+MOST, LEAST = 30, 2
+#: Design variables with a spread start this many spreads away from where they are.
+SPREADS = 10.0
+
+
+class _Touched(Exception):
+    """Ends the search for the first contact."""
+
+
+def add_arguments(parser: Parser) -> None:
+    """Declare the options."""
+    parser.scene()
+    parser.add_argument("--of", metavar="Q", default="loss", help="loss (default), objectives.NAME, or an observable")
+    parser.paths("--wrt", metavar="P", default=[], help="paths, * allowed (default: every design variable)")
+    parser.add_argument(
+        "--horizon", metavar="FRAMES", type=whole(1, 10**9),
+        help="frames that are run (default: past the first contact, as many as take less than a minute)",
+    )  # fmt: skip
+    parser.add_argument("--full", action="store_true", help="every component, not three directions and the largest")
+    parser.json()
+    parser.settings(precision=None, memory=True)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Check. 0 if every row agrees, else 1."""
+    with Console(arguments.json) as console:
+        return _check(arguments, console)
+
+
+def _check(arguments: argparse.Namespace, console: Console) -> int:
+    scene = common.load_scene(arguments)
+    from taichi_sim.cli.shorten import shortened
+    from taichi_sim.simulation import Simulation
+
+    settings = {name: getattr(arguments, name) for name in ("arch", "threads", "seed")}
+    began = time.perf_counter()
+    with Simulation(scene, precision="f64", segment=common.SEGMENT, **settings) as whole_sim:
+        console.facts([*common.facts(whole_sim), common.how(whole_sim)])
+        paths = whole_sim._wrt(arguments.wrt or None)
+        sizes = [whole_sim.get(path).size for path in paths]
+        if arguments.horizon:
+            horizon, why = min(arguments.horizon, whole_sim.frames), "as asked"
+        else:
+            with console.progress("looking for contact") as update:
+                horizon, why = _horizon(whole_sim, sizes, arguments.full, update)
+        short = shortened(scene, whole_sim.model, horizon)
+    console.line(f"horizon    {horizon} of {scene.frames} frames ({why})")
+    with Simulation(short, precision="f64", memory=arguments.memory, **settings) as sim:
+        _move(sim, short, arguments.seed)
+        with console.progress("checking") as update:
+            done = iter(range(len(paths)))
+            report = sim.check_gradients(
+                arguments.of, paths, full=arguments.full, progress=lambda path: update(next(done), len(paths), path)
+            )
+        notes = list(sim.notes)
+    console.line()
+    header = ("of", "with respect to", "along", "gradient", "difference", "error", "")
+    rows = [
+        (r.of, r.wrt, r.along, f"{r.gradient:.9g}", f"{r.finite_difference:.9g}", f"{r.relative_error:.1e}",
+         f"{'ok' if r.ok else 'WRONG'}  {r.note}".rstrip())
+        for r in report.rows
+    ]  # fmt: skip
+    console.table(header, rows, right=(3, 4, 5))
+    console.line()
+    console.notes(notes)
+    wrong = sum(not r.ok for r in report.rows)
+    verdict = f"all {len(rows)} rows agree" if not wrong else f"{wrong} of {len(rows)} rows are WRONG"
+    console.line(f"{verdict} ({clock(time.perf_counter() - began)})")
+    console.emit({**report.to_dict(), "scene": scene.title, "horizon": horizon, "seed": arguments.seed})
+    return 0 if report.ok else 1
+
+
+def _move(sim: "Simulation", scene: "Scene", seed: int) -> None:
+    """Away from symmetric starts: where an optimisation would spread a variable, it is moved further."""
+    rng = np.random.default_rng(seed)
+    for d in sim.design:
+        if d.spread:
+            moved = d.value + SPREADS * d.spread * rng.standard_normal(d.value.shape)
+            sim.set(d.path, np.clip(moved, d.lower, d.upper))
+
+
+def _horizon(sim: "Simulation", sizes: list[int], full: bool, update) -> tuple[int, str]:
+    """Frames to run and why: past the first contact, and not for more than a minute. The same on every machine."""
+    touched = first_contact(sim, update)
+    rows = sum(size if full else min(size, 4) for size in sizes)
+    evaluations = 2.2 * rows + 6
+    affordable = int(WORK / (sim.n * sim.substeps * evaluations))
+    first = touched or 0
+    frames = min(sim.frames, max(first + LEAST, min(affordable, first + MOST)))
+    return frames, "nothing touches" if touched is None else f"first contact in frame {touched}"
+
+
+def first_contact(sim: "Simulation", update=lambda *_: None) -> int | None:
+    """The first frame at which matter is within reach of a wall or an obstacle; ``None`` if it never is."""
+    plan, contacts = sim.model.plan, sim.model.contacts
+    reach = 1.5 * plan.spacing
+    lower, upper = np.asarray(plan.lower), np.asarray(plan.upper)
+    solid = ~np.asarray(plan.periodic)
+
+    def touches(x: np.ndarray) -> bool:
+        if ((x - lower < reach) & solid).any() or ((upper - x < reach) & solid).any():
+            return True
+        for o in contacts.obstacles:
+            if (contacts._distance(o, sim.model.values[o.position][0], x) < reach + 0.5 * plan.spacing).any():
+                return True
+        return False
+
+    found: list[int] = []
+
+    def look(t: int, total: int) -> None:
+        update(t, total, "")
+        if touches(sim.recorded[-1].astype(float)):
+            found.append(len(sim.recorded) - 1)
+            raise _Touched
+
+    try:
+        sim.run(record=True, progress=look)
+    except _Touched:
+        return found[0]
+    return None

@@ -1,0 +1,83 @@
+"""What verbs that simulate share: the scene with its changes, the folder of results, the facts printed first."""
+
+import argparse
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from taichi_sim.cli.console import Console
+
+if TYPE_CHECKING:
+    from taichi_sim.scene.schema import Scene
+    from taichi_sim.simulation import Simulation
+
+#: Substeps held at once where nothing is differentiated.
+SEGMENT = 40
+
+
+def load_scene(arguments: argparse.Namespace) -> "Scene":
+    """The scene with ``--set`` applied. Raises ``SceneError`` or ``ValueError`` listing every mistake."""
+    from taichi_sim.scene.edit import parse_assignment, set_values
+    from taichi_sim.scene.schema import Scene
+
+    changes = dict(parse_assignment(text) for text in arguments.set)
+    scene = Scene.load(arguments.scene)
+    return set_values(scene, changes) if changes else scene
+
+
+def results_folder(arguments: argparse.Namespace, scene: "Scene", verb: str) -> Path:
+    """``--out``, or ``runs/<scene>-<verb>``; nothing is made yet. ``ValueError`` if it is a file."""
+    out = Path(arguments.out or Path("runs") / f"{slug(scene.title)}-{verb}")
+    for place in (out, *out.parents):
+        if place.is_file():
+            raise ValueError(f"--out {out}: {place} is a file, expected a folder")
+    return out
+
+
+def slug(title: str) -> str:
+    """A scene's name as part of a file name."""
+    return re.sub(r"[^\w.-]+", "-", title).strip("-.") or "scene"
+
+
+def video_path(arguments: argparse.Namespace, scene: "Scene", folder: Path) -> Path | None:
+    """Where the video goes, if one is wanted; a name that cannot be written is refused now."""
+    if arguments.video is None:
+        return None
+    from taichi_sim.io.video import check_video_path
+
+    path = Path(arguments.video) if arguments.video else folder / f"{slug(scene.title)}.mp4"
+    check_video_path(path)
+    return path
+
+
+def facts(sim: "Simulation") -> list[tuple[str, str]]:
+    """What is about to be computed."""
+    scene, plan = sim.model.scene, sim.model.plan
+    cells = " x ".join(map(str, scene.domain.counts(sim.dim)))
+    bodies = len(sim.model.bodies)
+    limit = sim.model.limit
+    return [
+        ("scene", f"{sim.scene.title}" + (f" ({sim.scene.source})" if sim.scene.source else "")),
+        ("particles", f"{sim.n} in {bodies} {'body' if bodies == 1 else 'bodies'}, {sim.dim}-D"),
+        ("grid", f"{cells} cells of {plan.spacing:.4g} m"),
+        ("time", f"{scene.duration:g} s: {sim.frames} frames of {sim.substeps} substeps"),
+        ("dt", f"{sim.dt:.4g} s (limit {limit.text} s: body {limit.body!r}, waves of {limit.wave_speed:.3g} m/s)"),
+    ]
+
+
+def how(sim: "Simulation") -> tuple[str, str]:
+    """Precision, arch, threads and seed."""
+    from taichi_sim import runtime
+
+    now = runtime.current()
+    return "computed", f"in {sim.precision} on {now.arch}, {now.threads} threads, seed {sim.seed}"
+
+
+def objective_rows(sim: "Simulation") -> list[tuple[str, float, float]]:
+    """(name, value, weight) of every objective."""
+    return [(t.name, float(sim.observe(f"objectives.{t.name}")), t.weight) for t in sim.model.judge.terms]
+
+
+def wrote(console: Console, what: str, path: "Path | str") -> None:
+    """Say where a file is."""
+    console.line(f"{what:<10} {path}")
