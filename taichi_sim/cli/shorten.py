@@ -22,8 +22,9 @@ def shortened(scene: "Scene", model: "Model", frames: int) -> "Scene":
     short.solver.max_speed = model.limit.max_speed
     for whole, cut in ((model.scene.actuators, short.actuators), (model.scene.fields, short.fields)):
         for name, entry in cut.items():
-            if entry.signal is not None and entry.signal.kind == "array":
-                values = np.asarray(whole[name].signal.parameters["values"])
+            signal = whole[name].signal
+            if entry.signal is not None and signal is not None and signal.kind == "array":
+                values = np.asarray(signal.parameters["values"])
                 entry.signal = Signal(kind="array", parameters={**entry.signal.parameters, "values": values[:frames]})
                 entry.signal.parameters.pop("file", None)
                 entry.signal.parameters.pop("column", None)

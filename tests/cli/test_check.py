@@ -1,0 +1,97 @@
+"""``check``: rows for every design variable, a horizon with contact, exit 1 for a wrong gradient."""
+
+import json
+
+import numpy as np
+import pytest
+
+from taichi_sim.cli.check import first_contact
+from taichi_sim.cli.shorten import shortened
+from taichi_sim.scene.edit import set_values
+from taichi_sim.scene.schema import Scene
+from taichi_sim.simulation import Simulation
+
+FALLING = {
+    "bodies.block.position": [0.0, 0.3],
+    "bodies.block.velocity": [0.0, -1.0],
+    "obstacles.rock.position": [0.0, 0.7],
+    "duration": 0.4,
+}
+
+
+def test_every_design_variable_is_checked(cli, tiny, tmp_path):
+    answer = cli("check", tiny, "--json", "c.json")
+    assert answer.code == 0, answer.out
+    found = json.loads((tmp_path / "c.json").read_text())
+    assert found["ok"] and found["horizon"] == 10
+    assert {row["wrt"] for row in found["pairs"]} == {"bodies.block.velocity", "actuators.pull.signal.weights"}
+    assert len(found["pairs"]) == 8
+    for row in found["pairs"]:
+        assert row["of"] == "loss" and row["ok"] and row["relative_error"] < 1e-3
+        assert row["gradient"] != 0  # the weights were moved off zero
+    assert "all 8 rows agree" in answer.out
+
+
+def test_choice_of_what_and_how_much(cli, tiny, tmp_path):
+    words = ("--of", "objectives.aim", "--wrt", "gravity", "materials.*.density", "--horizon", "3", "--full")
+    answer = cli("check", tiny, *words, "--json", "-")
+    found = json.loads(answer.out)
+    assert answer.code == 0 and found["horizon"] == 3
+    assert [(r["of"], r["wrt"], r["along"]) for r in found["pairs"]] == [
+        ("objectives.aim", "gravity", "[0]"),
+        ("objectives.aim", "gravity", "[1]"),
+        ("objectives.aim", "materials.jelly.density", ""),
+    ]
+    assert "horizon    3 of 10 frames" in answer.err
+
+
+def test_a_wrong_gradient_exits_1(cli, tiny, monkeypatch):
+    right = Simulation.value_and_grad
+
+    def wrong(self, of="loss", wrt=None):
+        value, gradients = right(self, of, wrt)
+        return value, {path: 1.01 * g for path, g in gradients.items()}
+
+    monkeypatch.setattr(Simulation, "value_and_grad", wrong)
+    answer = cli("check", tiny, "--horizon", "3")
+    assert answer.code == 1 and "WRONG" in answer.out
+
+
+@pytest.mark.parametrize("words, says", [(("--wrt", "gravty"), "'gravity'"), (("--of", "los"), "los")])
+def test_unknown_names_are_one_line(cli, tiny, words, says):
+    answer = cli("check", tiny, *words)
+    assert answer.code == 2 and len(answer.lines) == 1 and says in answer.err
+
+
+def test_horizon_reaches_the_first_contact(cli, tiny):
+    scene = set_values(Scene.load(tiny), FALLING)
+    with Simulation(scene, precision="f64", segment=40) as sim:
+        frame = first_contact(sim)
+        sim.run(record=True)
+        assert sim.rollout is not None
+        low = sim.rollout.position[:, :, 1].min(axis=1)
+    assert frame is not None and 5 < frame < 40
+    assert low[frame] < 1.5 / 16 <= low[frame - 1]
+    answer = cli("check", tiny, "--set", *(f"{k}={v}" for k, v in FALLING.items()), "--wrt", "bodies.block.velocity")
+    assert answer.code == 0 and f"first contact in frame {frame}" in answer.out
+
+
+def test_nothing_touches(cli, tiny):
+    answer = cli("check", tiny, "--set", "bodies.block.position=[0,0.4]", "gravity=0", "bodies.block.velocity=0")
+    assert answer.code == 0 and "nothing touches" in answer.out
+
+
+def test_shortened_scene_takes_the_same_steps(tiny):
+    table = Scene.load(tiny).to_dict()
+    table["actuators"]["pull"]["signal"] = {"kind": "array", "values": [0.1 * k for k in range(10)]}
+    table["design"] = [{"path": "actuators.*.signal.values"}]
+    scene = Scene.from_dict(table)
+    with Simulation(scene, precision="f64") as whole:
+        whole.run(record=True)
+        short = shortened(scene, whole.model, 4)
+        first, dt = whole.rollout.position[4].copy(), whole.dt
+    with Simulation(short, precision="f64") as sim:
+        sim.run(record=True)
+        assert sim.frames == 4 and sim.dt == dt
+        np.testing.assert_array_equal(sim.rollout.position[4], first)
+    assert scene.frames == 10 and len(scene.actuators["pull"].signal.values) == 10  # untouched

@@ -1,0 +1,108 @@
+"""``optimize``: what it leaves, the best scene run again, and a real kill in the middle."""
+
+import json
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from taichi_sim.io.results import KEYS, OPTIMIZE_KEYS
+
+WORDS = ("--iterations", "6", "--out", "o")
+
+
+def result(folder):
+    return json.loads((folder / "result.json").read_text())
+
+
+def test_leaves_result_journal_plot_best_scene_and_video(cli, tiny, tmp_path):
+    answer = cli("optimize", tiny, *WORDS, "--video", "v.gif", "--json", "r.json")
+    assert answer.code == 0, answer.err
+    folder = tmp_path / "o"
+    names = sorted(p.name for p in folder.iterdir())
+    assert names == ["best.toml", "evaluations.jsonl", "progress.png", "result.json"]
+    found = result(folder)
+    assert set(KEYS + OPTIMIZE_KEYS) <= set(found) and found == result_of(tmp_path / "r.json")
+    assert found["evaluations"] == len(found["loss"]) == 6
+    assert found["best_loss"] == min(found["loss"]) < found["loss"][0]
+    assert set(found["parameters"]) == {"bodies.block.velocity", "actuators.pull.signal.weights"}
+    for word in ("schedule", "6/6", "|gradient|", "left"):
+        assert word in answer.out
+    width, height = np.frombuffer((tmp_path / "v.gif").read_bytes()[6:10], "<u2")
+    assert width > 1.9 * height  # two pictures side by side
+
+
+def result_of(file):
+    return json.loads(file.read_text())
+
+
+def test_best_scene_runs_to_the_same_bits(cli, tiny, tmp_path):
+    assert cli("optimize", tiny, *WORDS, "--seed", "2").code == 0
+    assert cli("run", "o/best.toml", "--seed", "2", "--out", "again").code == 0
+    first, again = result(tmp_path / "o"), result(tmp_path / "again")
+    assert again["state_hash"] == first["state_hash"] and again["scene"] == "tiny"
+    assert again["loss"] == pytest.approx(first["best_loss"], rel=1e-12)
+
+
+def test_best_scene_keeps_the_step_of_an_unbounded_modulus(cli, tiny, tmp_path):
+    text = (
+        (tmp_path / "tiny.toml")
+        .read_text()
+        .replace('path = "bodies.block.velocity"', 'path = "materials.*.youngs_modulus"')
+    )
+    (tmp_path / "soft.toml").write_text(text)
+    assert cli("optimize", "soft.toml", *WORDS).code == 0
+    answer = cli("run", "o/best.toml", "--out", "again")
+    assert answer.code == 0, answer.err
+    first, again = result(tmp_path / "o"), result(tmp_path / "again")
+    assert first["parameters"]["materials.jelly.youngs_modulus"] != 1e4
+    assert (again["dt"], again["state_hash"]) == (first["dt"], first["state_hash"])
+
+
+def test_f9_kill_and_resume_gives_the_same(cli, program, tiny, tmp_path):
+    words = ("optimize", tiny, "--iterations", "40")
+    assert cli(*words, "--out", "whole").code == 0
+    process = program(*words, "--out", "o")
+    journal = tmp_path / "o" / "evaluations.jsonl"
+    end = time.monotonic() + 120
+    while time.monotonic() < end and not (journal.exists() and journal.read_bytes().count(b"\n") >= 5):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    made = journal.read_bytes().count(b"\n") - 1
+    assert 4 <= made < 40
+    assert result(tmp_path / "o")["status"] == "running"
+    answer = cli(*words, "--out", "o", "--resume")
+    assert answer.code == 0, answer.err
+    assert f"resumed: {made} evaluations" in answer.out
+    whole, resumed = result(tmp_path / "whole"), result(tmp_path / "o")
+    for key in ("loss", "best_loss", "best_iteration", "parameters", "state_hash", "status"):
+        assert resumed[key] == whole[key], key
+
+
+def test_resuming_something_else_is_refused(cli, tiny):
+    assert cli("optimize", tiny, "--iterations", "1", "--out", "o").code == 0
+    answer = cli("optimize", tiny, "--iterations", "1", "--out", "o", "--resume", "--set", "gravity=[0,0]")
+    assert answer.code == 2 and len(answer.lines) == 1 and "another problem" in answer.err
+
+
+def test_a_start_that_cannot_be_simulated_exits_1(cli, tiny, tmp_path):
+    answer = cli(
+        "optimize",
+        tiny,
+        *WORDS,
+        "--set",
+        "bodies.block.velocity=[40,0]",
+        "solver.max_speed=0.1",
+        "solver.sort_every=100",
+    )
+    assert answer.code == 1 and len(answer.lines) == 1 and "start" in answer.err
+    assert result(tmp_path / "o")["status"] == "failed"
+
+
+def test_a_scene_without_design_is_refused(cli, tiny, tmp_path):
+    text = (tmp_path / "tiny.toml").read_text()
+    (tmp_path / "fixed.toml").write_text(text[: text.index("[[design]]")])
+    answer = cli("optimize", "fixed.toml", *WORDS)
+    assert answer.code == 2 and len(answer.lines) == 1 and "[[design]]" in answer.err
