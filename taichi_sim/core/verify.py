@@ -24,6 +24,9 @@ KINK_TOLERANCE = 1e-3
 NEGLIGIBLE = 1e-4
 #: A difference quotient is uncertain by this many standard deviations of the rounding, over its step.
 DEVIATIONS = 4.0
+#: Rounding (in units of the last place of the quantity) that a rollout has at least: so small a step as it is measured
+#: with changes few of the roundings on the way.
+LEAST_ROUNDING = 64
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,7 @@ class _Line:
             if order >= 4:
                 factor = math.factorial(order) ** 2 / math.factorial(2 * order)
                 deviations.append(math.sqrt(factor * float(np.mean(values**2))))
-        return max(float(np.median(deviations)), abs(self(0.0)) * np.finfo(float).eps)
+        return max(float(np.median(deviations)), abs(self(0.0)) * LEAST_ROUNDING * np.finfo(float).eps)
 
 
 def check_directional(
