@@ -46,7 +46,8 @@ def operator(kernel: Any) -> Operator:
 def bind_kernel(kernel: Any, store: Store, fixed: Mapping[str, Any], plain: bool = False) -> Launch:
     """Bind any kernel by parameter name, with the checks Taichi leaves out.
 
-    Raises ``ValueError`` naming the kernel and the parameter: no such array, or another number of dimensions.
+    Raises ``ValueError`` naming the kernel and the parameter: no such array, another number of dimensions,
+    a template that was not given, or a number that is not an integer.
     """
     arguments: list[Any] = []
     for declared in kernel._primal.arguments:
@@ -65,6 +66,11 @@ def bind_kernel(kernel: Any, store: Store, fixed: Mapping[str, Any], plain: bool
             arguments.append(array)
         elif isinstance(note, ti.template):
             raise ValueError(f"kernel {kernel.__name__!r}: template parameter {name!r} was not given")
+        elif note not in (int, ti.i32, ti.i64):
+            raise ValueError(
+                f"kernel {kernel.__name__!r}: parameter {name!r} must be an array or an integer (other numbers live in "
+                "arrays, where they have a gradient)"
+            )
         else:
             arguments.append(0)
     return bind_launch(store.runtime, kernel, arguments, plain)

@@ -1,0 +1,157 @@
+"""Operators bound by name, and launches that are bound once."""
+
+import numpy as np
+import pytest
+
+from taichi_sim.core import launch
+from taichi_sim.core.array import Array
+from taichi_sim.core.operator import bind_kernel, operator
+from taichi_sim.core.store import Store
+from taichi_sim.runtime import ti
+
+A1 = ti.types.ndarray(ndim=1)
+A2 = ti.types.ndarray(ndim=2)
+
+ARRAYS = (
+    Array("x", ("dim",), "particle", "state", "m", ""),
+    Array("weight", (), "particle", "param", "1", ""),
+    Array("total", (), "particle", "scratch", "1", "", dtype="int"),
+)
+
+
+@ti.func
+def doubled(v):
+    return 2.0 * v
+
+
+@ti.func
+def tripled(v):
+    return 3.0 * v
+
+
+@operator
+@ti.kernel
+def move(law: ti.template(), x: A2, weight: A1, total: A1, k: ti.i32, count: ti.i32):
+    """Moves."""
+    for p in weight:
+        x[k + 1, p] = law(x[k, p]) * weight[p]
+        total[p] = total[p] * 10 + count
+
+
+@move.adjoint
+@ti.kernel
+def move_adjoint(x: A2, d_x: A1, d_weight: A2, k: ti.i32):
+    for p in d_x:
+        d_weight[0, p] = d_weight[0, p] + d_x[p].dot(x[k, p])
+
+
+@ti.kernel
+def mistyped(wieght: A1):
+    for p in wieght:
+        wieght[p] = 0.0
+
+
+@ti.kernel
+def flat(x: A1):
+    for p in x:
+        x[p] = x[p] * 0.0
+
+
+@ti.kernel
+def for_three_axes(x: ti.types.ndarray(dtype=ti.math.vec3, ndim=2)):
+    for k, p in x:
+        x[k, p] = x[k, p] * 0.0
+
+
+@ti.kernel
+def with_a_real(weight: A1, factor: ti.f32):
+    for p in weight:
+        weight[p] = factor
+
+
+@pytest.fixture
+def store(f64):
+    made = Store(f64, ARRAYS, {"particle": 3}, 2, 4, 1, 1)
+    made.write("weight", np.array([1.0, 2.0, 3.0]))
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_bound_by_name_with_integers_in_order(store, plain):
+    run = move.bind(store, plain, law=doubled)
+    assert type(run) is (launch.PlainLaunch if plain else launch.PreboundLaunch)
+    store.view("x")[0] = 1.0
+    run(0, 4)
+    run(1, 7)
+    assert store.view("x")[2].tolist() == [[4.0, 4.0], [16.0, 16.0], [36.0, 36.0]]
+    assert store.view("total").tolist() == [47, 47, 47]
+    move.bind(store, plain, law=tripled)(2, 0)
+    assert store.view("x")[3].tolist() == [[12.0, 12.0], [96.0, 96.0], [324.0, 324.0]]
+    store.view("d_x").fill(1.0)
+    backward = move.bind_adjoint(store, plain)
+    backward(2)
+    backward(0)
+    assert store.reduced_adjoint("weight").tolist() == [10.0, 34.0, 74.0]
+    with pytest.raises(ValueError):
+        run(0)  # an integer too few
+    with pytest.raises(ValueError):
+        run(0, 1, 2)
+
+
+def test_two_stores_do_not_disturb_each_other(store, f64):
+    other = Store(f64, ARRAYS, {"particle": 5}, 2, 4, 1, 1)
+    other.view("weight").fill(1.0)
+    runs = [move.bind(s, law=doubled) for s in (store, other)]
+    for s in (store, other):
+        s.view("x")[0] = 1.0
+    for k in range(2):
+        for run in runs:
+            run(k, 1)
+    assert store.view("x")[2, 2].tolist() == [36.0, 36.0]
+    assert other.view("x")[2].tolist() == [[4.0, 4.0]] * 5
+    other.close()
+    runs[0](2, 1)
+    assert store.view("x")[3, 1].tolist() == [64.0, 64.0]
+
+
+def test_name_and_documentation_are_the_kernels():
+    assert move.name == "move" and move.__doc__ == "Moves."
+
+
+def test_mistakes_are_named(store):
+    with pytest.raises(ValueError, match=r"kernel 'mistyped': unknown array 'wieght'; did you mean 'weight'\?"):
+        bind_kernel(mistyped, store, {})
+    with pytest.raises(ValueError, match="kernel 'flat': array 'x' has 2 dimensions, the parameter is declared with 1"):
+        bind_kernel(flat, store, {})
+    with pytest.raises(ValueError, match="kernel 'move': template parameter 'law' was not given"):
+        move.bind(store)
+    with pytest.raises(ValueError, match="operator 'mistyped' has no adjoint"):
+        operator(mistyped).bind_adjoint(store)
+    with pytest.raises(ValueError, match=r"argument x - required element type: VectorType.3"):
+        bind_kernel(for_three_axes, store, {})
+    with pytest.raises(ValueError, match="kernel 'with_a_real': parameter 'factor' must be an array or an integer"):
+        bind_kernel(with_a_real, store, {})
+
+
+@pytest.mark.parametrize("failure", [AttributeError("gone"), RuntimeError("other"), TypeError("other")])
+def test_another_taichi_falls_back_to_plain_launches(store, monkeypatch, failure):
+    def refuse(self, kernel, arguments):
+        raise failure
+
+    monkeypatch.setattr(launch, "_works", None)
+    monkeypatch.setattr(launch.PreboundLaunch, "__init__", refuse)
+    run = move.bind(store, law=doubled)
+    assert type(run) is launch.PlainLaunch
+    store.view("x")[0] = 1.0
+    run(0, 4)
+    assert store.view("x")[1].tolist() == [[2.0, 2.0], [4.0, 4.0], [6.0, 6.0]]
+
+
+def test_launches_that_give_something_else_are_not_trusted(store, monkeypatch):
+    monkeypatch.setattr(launch, "_works", None)
+    monkeypatch.setattr(launch.PreboundLaunch, "__call__", lambda self, *integers: None)
+    assert type(move.bind(store, law=doubled)) is launch.PlainLaunch
+    assert launch._works[1] is False
+    monkeypatch.undo()
+    assert type(move.bind(store, law=doubled)) is launch.PreboundLaunch
