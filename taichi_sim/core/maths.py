@@ -167,9 +167,9 @@ def _polar_rotation_3d(F):
     algorithm", J. Astronaut. Sci. 41(2): 261-280.
 
     The sum ``q`` of the signed stretches is the largest root of ``(q² - |F|²)² - 8 q det F - 4 |cof F|² = 0``, found
-    by Newton's method from an upper bound, from where it converges monotonically. ``R`` is then rational in ``F``,
-    with the product of the sums of two stretches below the line; one orthonormalising step squares what error is
-    left in ``q``. Where that product is small or ``q`` has not converged (thin, flat or inverted ``F``) the slower
+    by Newton's method from an upper bound, from where it falls monotonically. ``R`` is then rational in ``F``, with
+    the product of the sums of two stretches below the line; one orthonormalising step squares what error is left in
+    ``q``. Where that product is small or ``q`` has not converged (thin, flat or inverted ``F``) the slower
     :func:`_polar_rotation_hard` takes over.
     """
     G = F * (1.0 / ti.sqrt(ti.max(F.norm_sqr() / 3.0, 1e-30)))  # |G|² = 3: G = I stays exactly I
@@ -179,13 +179,14 @@ def _polar_rotation_3d(F):
     q = ti.sqrt(3.0 + 2.0 * ti.sqrt(3.0 * areas))
     step = q
     for _ in range(5):
-        excess = q * q - 3.0
-        step = (excess * excess - 8.0 * q * volume - 4.0 * areas) / ti.max(4.0 * q * excess - 8.0 * volume, 1e-6)
-        q = q - step
+        if step > 2e-5:
+            excess = q * q - 3.0
+            step = (excess * excess - 8.0 * q * volume - 4.0 * areas) / ti.max(4.0 * q * excess - 8.0 * volume, 1e-6)
+            q = q - step
     half = 0.5 * (q * q - 3.0)
     product = half * q - volume
     R = G
-    if product > 0.25 and ti.abs(step) < 2e-5:
+    if product > 0.25 and step <= 2e-5:
         X = ((half + 3.0) * G + q * K - G @ (G.transpose() @ G)) * (1.0 / product)
         R = 1.5 * X - 0.5 * (X @ (X.transpose() @ X))
     else:

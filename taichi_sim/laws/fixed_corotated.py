@@ -54,7 +54,7 @@ law = laws.add(
         name="fixed_corotated",
         doc="soft solid of computer graphics: linear in the stretches, any rotation, survives inversion",
         source="Stomakhin, Howes, Schroeder & Teran 2012, Energetically consistent invertible elasticity, SCA; "
-        "Jiang et al. 2016, The material point method for simulating continuum materials, SIGGRAPH courses, eq. 43-52",
+        "Jiang et al. 2016, The material point method for simulating continuum materials, SIGGRAPH courses",
         kind="solid",
         parameters=ELASTIC,
         coefficients=lame,

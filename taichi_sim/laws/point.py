@@ -51,7 +51,7 @@ def energy_kernel(law: ti.template(), F: _array, c: _array, psi: _array):
 
 
 class _Points:
-    """Arrays of ``n`` points, freed on leaving: Taichi keeps matrix arrays for ever otherwise."""
+    """Arrays of ``n`` points, freed on leaving."""
 
     def __init__(self, F: np.ndarray) -> None:
         self.n, self.dim = np.shape(F)[:2]
@@ -63,11 +63,11 @@ class _Points:
 
     def __exit__(self, *error: object) -> None:
         for array in self.arrays:
-            runtime.impl.get_runtime().prog.delete_ndarray(array.arr)
+            runtime.free(array, self.runtime)
         self.arrays.clear()
 
     def _array(self, element: Any, shape: tuple[int, ...], values: np.ndarray | float | None) -> Any:
-        array = ti.ndarray(element, self.n)
+        array = runtime.ndarray(element, self.n)
         self.arrays.append(array)
         if values is not None:
             dtype = np.float64 if self.runtime.precision == "f64" else np.float32
