@@ -1,6 +1,7 @@
 """``taichi-sim check``: gradients of a scene beside finite differences, in double precision."""
 
 import argparse
+import contextlib
 import time
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ EXAMPLES = """  taichi-sim check throw
 WORK = 2e8
 #: Frames after the first contact that are enough, and that there are at least.
 MOST, LEAST = 30, 2
+#: What the walls of the domain are called here.
+WALLS = "the walls"
 #: Design variables with a spread start this many spreads away from where they are.
 SPREADS = 10.0
 
@@ -104,40 +107,42 @@ def _move(sim: "Simulation", scene: "Scene", seed: int) -> None:
 
 def _horizon(sim: "Simulation", sizes: list[int], full: bool, update) -> tuple[int, str]:
     """Frames to run and why: past the first contact, and not for more than a minute. The same on every machine."""
-    touched = first_contact(sim, update)
+    touched = first_contacts(sim, update)
     rows = sum(size if full else min(size, 4) for size in sizes)
     evaluations = 2.2 * rows + 6
     affordable = int(WORK / (sim.n * sim.substeps * evaluations))
-    first = touched or 0
+    rocks = {name: frame for name, frame in touched.items() if name != WALLS}
+    first = max((rocks or touched or {"": 0}).values())
     frames = min(sim.frames, max(first + LEAST, min(affordable, first + MOST)))
-    return frames, "nothing touches" if touched is None else f"first contact in frame {touched}"
+    met = ", ".join(f"{name} in frame {frame}" for name, frame in touched.items())
+    return frames, f"first contact with {met}" if met else "nothing touches"
 
 
-def first_contact(sim: "Simulation", update=lambda *_: None) -> int | None:
-    """The first frame at which matter is within reach of a wall or an obstacle; ``None`` if it never is."""
+def first_contacts(sim: "Simulation", update=lambda *_: None) -> dict[str, int]:
+    """The first frame at which matter is within reach of the walls and of each obstacle, of those it ever is.
+
+    Looks no further than where every obstacle was met (without obstacles: a wall).
+    """
     plan, contacts = sim.model.plan, sim.model.contacts
     reach = 1.5 * plan.spacing
     lower, upper = np.asarray(plan.lower), np.asarray(plan.upper)
     solid = ~np.asarray(plan.periodic)
-
-    def touches(x: np.ndarray) -> bool:
-        if ((x - lower < reach) & solid).any() or ((upper - x < reach) & solid).any():
-            return True
-        for o in contacts.obstacles:
-            if (contacts._distance(o, sim.model.values[o.position][0], x) < reach + 0.5 * plan.spacing).any():
-                return True
-        return False
-
-    found: list[int] = []
+    found: dict[str, int] = {}
 
     def look(t: int, total: int) -> None:
         update(t, total, "")
-        if touches(sim.recorded[-1].astype(float)):
-            found.append(len(sim.recorded) - 1)
+        x, frame = sim.recorded[-1].astype(float), len(sim.recorded) - 1
+        if WALLS not in found and (((x - lower < reach) | (upper - x < reach)) & solid).any():
+            found[WALLS] = frame
+        for o in contacts.obstacles:
+            if o.name not in found:
+                distance = contacts._distance(o, sim.model.values[o.position][0], x)
+                if (distance < reach + 0.5 * plan.spacing).any():
+                    found[o.name] = frame
+        wanted = {o.name for o in contacts.obstacles} or {WALLS}
+        if wanted <= set(found):
             raise _Touched
 
-    try:
+    with contextlib.suppress(_Touched):
         sim.run(record=True, progress=look)
-    except _Touched:
-        return found[0]
-    return None
+    return found

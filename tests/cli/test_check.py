@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from taichi_sim.cli.check import first_contact
+from taichi_sim.cli.check import WALLS, first_contacts
 from taichi_sim.cli.shorten import shortened
 from taichi_sim.scene.edit import set_values
 from taichi_sim.scene.schema import Scene
@@ -63,17 +63,24 @@ def test_unknown_names_are_one_line(cli, tiny, words, says):
     assert answer.code == 2 and len(answer.lines) == 1 and says in answer.err
 
 
-def test_horizon_reaches_the_first_contact(cli, tiny):
-    scene = set_values(Scene.load(tiny), FALLING)
-    with Simulation(scene, precision="f64", segment=40) as sim:
-        frame = first_contact(sim)
+def test_horizon_reaches_the_first_contact(cli, tiny, tmp_path):
+    table = set_values(Scene.load(tiny), FALLING).to_dict()
+    with Simulation(Scene.from_dict({**table, "obstacles": {}}), precision="f64", segment=40) as sim:
+        frame = first_contacts(sim)[WALLS]
         sim.run(record=True)
         assert sim.rollout is not None
         low = sim.rollout.position[:, :, 1].min(axis=1)
-    assert frame is not None and 5 < frame < 40
+    assert 5 < frame < 40
     assert low[frame] < 1.5 / 16 <= low[frame - 1]
-    answer = cli("check", tiny, "--set", *(f"{k}={v}" for k, v in FALLING.items()), "--wrt", "bodies.block.velocity")
-    assert answer.code == 0 and f"first contact in frame {frame}" in answer.out
+
+
+def test_an_obstacle_is_reached_before_anything_is_checked(cli, tiny):
+    changes = ("obstacles.rock.position=[0.1, 0.0]", "duration=0.4", "solver.max_speed=5")
+    answer = cli("check", tiny, "--set", *changes, "--wrt", "obstacles.rock.position", "--json", "-")
+    found = json.loads(answer.out)
+    assert answer.code == 0, answer.err
+    assert "the walls in frame 0, rock in frame" in answer.err and found["horizon"] > 10
+    assert any(row["gradient"] != 0 for row in found["pairs"])
 
 
 def test_nothing_touches(cli, tiny):
