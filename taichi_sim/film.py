@@ -294,8 +294,10 @@ def _obstacles(sim: Simulation, lower: np.ndarray, upper: np.ndarray) -> Iterato
         given = sim.model.scene.obstacles[contact.name].color
         color = OBSTACLE if given is None else tuple(np.asarray(given, float))
 
-        def placed(points: np.ndarray, turn=turn, shape=shape, position=position) -> np.ndarray:
-            return (points - shape.centre) @ turn.T + shape.centre + position
+        centre = shape.centre if shape.bounded else np.zeros(sim.dim)  # what it turns about, as in compile.contacts
+
+        def placed(points: np.ndarray, turn=turn, centre=centre, position=position) -> np.ndarray:
+            return (points - centre) @ turn.T + centre + position
 
         if sim.dim == 3:
             if len(drawn.faces):
@@ -351,7 +353,7 @@ def _carried(vertices: np.ndarray, particles: np.ndarray, first: int, total: int
     weight = np.exp(-4.0 * (distance / size) ** 2)
     basis = np.concatenate([np.ones((*near.shape, 1)), offset], axis=2)
     moment = np.einsum("vk,vki,vkj->vij", weight, basis, basis)
-    moment += np.diag([0.0, *([1e-4] * 3)]) * moment[:, :1, :1]  # particles all in a plane say nothing across it
+    moment += np.diag([0.0, *([1e-7] * 3)]) * moment[:, :1, :1]  # particles all in a plane say nothing across it
     first_row = np.linalg.solve(moment, np.broadcast_to(np.eye(4)[:, :1], (len(vertices), 4, 1)))[:, :, 0]
     values = weight * np.einsum("vki,vi->vk", basis, first_row)
     rows = np.repeat(np.arange(len(vertices)), CARRIERS)

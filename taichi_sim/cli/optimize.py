@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import statistics
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +105,7 @@ class _Reporter:
     def __init__(self, console: Console, update: Any) -> None:
         self.console, self.update = console, update
         self.replayed = 0
+        self.seconds: list[float] = []
 
     def __call__(self, record: "Record") -> None:
         if record.replayed:
@@ -113,11 +115,13 @@ class _Reporter:
             self.console.line(f"resumed: {self.replayed} evaluations were already made")
             self.replayed = 0
         done = record.iteration + 1
+        self.seconds.append(record.seconds)
+        left = (record.total - done) * statistics.median(self.seconds[1:] or self.seconds)  # the first one compiles
         parts = [
             "rejected" if record.loss is None else f"loss {record.loss:.6g}",
             f"best {record.best_loss:.6g}",
             "" if record.grad_norm is None else f"|gradient| {record.grad_norm:.3g}",
-            "" if record.seconds_left is None else f"{clock(record.seconds_left)} left",
+            f"{clock(left)} left",
         ]
         text = "  ".join(filter(None, parts))
         self.update(done, record.total, f"{done}/{record.total}  {text}")
