@@ -11,7 +11,7 @@ from checkpoint_schedules import Forward, MultistageCheckpointSchedule
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
-#: Snapshots on disk when memory has no room for one.
+#: Snapshots on disk where memory has room for few. Writing and reading one costs about as much as running a segment.
 DISK_SNAPSHOTS = 64
 
 
@@ -25,7 +25,7 @@ def parse_memory(size: str | int | float) -> int:
         if not found or found[2].lower() not in _UNITS:
             raise ValueError(f"memory = {size!r}: write a size such as '500MB' or '2GB'")
         size = float(found[1]) * _UNITS[found[2].lower()]
-    if isinstance(size, bool) or not isinstance(size, int | float) or not size >= 1:
+    if isinstance(size, bool) or not isinstance(size, int | float) or not 1 <= size < float("inf"):
         raise ValueError(f"memory = {size!r}: must be a positive size such as '500MB'")
     return int(size)
 
@@ -101,11 +101,11 @@ def make_schedule(
     """The schedule with the fewest replayed substeps that fits into ``memory`` bytes.
 
     Segments are multiples of ``every`` (the sort interval) unless ``segment`` is given, and no longer than ``longest``
-    (what arrays can address). Where not even one snapshot
-    fits beside the shortest segment, snapshots go to disk. Raises ``ValueError`` naming the least memory that works.
+    (what arrays can address). Where few snapshots fit beside a segment, more go to disk. Raises ``ValueError`` naming
+    the least memory that works.
     """
     if segment is not None:
-        if not isinstance(segment, int) or segment < 1:
+        if isinstance(segment, bool) or not isinstance(segment, int) or segment < 1:
             raise ValueError(f"segment must be a whole number of substeps of at least 1, got {segment!r}")
         lengths = [min(segment, substeps)]
     else:
@@ -119,12 +119,14 @@ def make_schedule(
         if room < 0 and length > lengths[0]:
             break
         in_memory = int(max(0, min(segments - 1, room)))
-        on_disk = 0 if in_memory or segments == 1 else min(segments - 1, DISK_SNAPSHOTS)
-        replayed = _estimate(segments, in_memory + on_disk) + on_disk  # a snapshot on disk costs about a segment
-        found = Schedule(substeps, length, in_memory, on_disk, replayed, base + in_memory * costs.snapshot)
-        cost = replayed / segments
-        if best is None or (cost, segments) < best[:2]:
-            best = (cost, segments, found)
+        for on_disk in (0, min(segments - 1 - in_memory, DISK_SNAPSHOTS)):
+            if segments > 1 and in_memory + on_disk == 0:
+                continue
+            replayed = _estimate(segments, in_memory + on_disk) + on_disk
+            found = Schedule(substeps, length, in_memory, on_disk, replayed, base + in_memory * costs.snapshot)
+            cost = replayed / segments
+            if best is None or (cost, segments) < best[:2]:
+                best = (cost, segments, found)
     assert best is not None
     chosen = best[2]
     if chosen.bytes > memory:
