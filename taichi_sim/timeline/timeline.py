@@ -40,11 +40,13 @@ class Timeline:
         self.events = sorted(set(events))
         self.snapshots = Snapshots()
         self.substeps_run = 0
+        self._recorded = False
         self._actions = iter(())
 
     def run(self, start: dict[str, np.ndarray], on_event: Event, record: bool) -> None:
         """Run all substeps from the state ``start``; with ``record``, :meth:`backward` may follow."""
         self.substeps_run = 0
+        self._recorded = False
         self.snapshots.clear()
         self._at, self._state = 0, start
         if not record:
@@ -52,6 +54,7 @@ class Timeline:
             return
         self._actions = iter(self.schedule.plan())
         self._follow(EndForward, on_event, None)
+        self._recorded = True
 
     def _unrecorded(self, on_event: Event) -> None:
         """All substeps in short segments, which stay in the cache."""
@@ -63,7 +66,15 @@ class Timeline:
             self.schedule = whole
 
     def backward(self, on_event: Event) -> None:
-        """Carry the adjoint from the end to the beginning; ``on_event`` adds what enters at each event."""
+        """Carry the adjoint from the end to the beginning; ``on_event`` adds what enters at each event.
+
+        Raises ``RuntimeError`` where the last run was not recorded, or was swept already.
+        """
+        if not self._recorded:
+            raise RuntimeError(
+                "nothing was recorded to differentiate: only the last run is, and only once (call run() once in a tape)"
+            )
+        self._recorded = False
         self._follow(EndReverse, None, on_event)
 
     def _follow(self, stop: type, measure: Event | None, on_adjoint: Event | None) -> None:
