@@ -481,6 +481,7 @@ class Simulation:
             if quantity.vjp is None:
                 raise ValueError(f"{of!r} has no derivative")
             seeds = {k: np.zeros(v.shape) for k, v in (self._final or {}).items() if k != "C"}
+            seeds["mass"] = np.zeros(self._mass.shape)
             for e in range(self.envs):
                 for key, bar in quantity.vjp(self._final_state(e, of), particles, cotangent[e]).items():
                     seeds[key][e, particles] += bar
@@ -492,7 +493,7 @@ class Simulation:
         actuators = self.model.actuators
         actuators.activation_bar[:] = 0.0
         total: Values = {path: np.zeros_like(v) for path, v in self._values.items()}
-        rest_bar, mass_bar = np.zeros(self._rest.shape), np.zeros(self._mass.shape)
+        rest_bar, mass_bar = np.zeros(self._rest.shape), seeds.pop("mass", np.zeros(self._mass.shape))
 
         def enter(t: int, k: int) -> None:
             f = t // self.substeps

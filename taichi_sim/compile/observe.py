@@ -16,7 +16,7 @@ State = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Quantity:
-    """``value(state, p)`` of particles ``p`` in one environment; ``vjp`` gives adjoints of x, v, F of those particles.
+    """``value(state, p)`` of particles ``p`` in one environment; ``vjp`` gives adjoints of x, v, F and mass of those.
 
     ``state`` holds x, v, F (particles, …), mass (particles,) and energy (particles,), J.
     """
@@ -27,9 +27,18 @@ class Quantity:
     vjp: Callable[[State, np.ndarray, np.ndarray], State] | None = None
 
 
-def _share(state: State, p: np.ndarray) -> np.ndarray:
-    m = state["mass"][p]
-    return (m / m.sum())[:, None]
+def _mean(key: str) -> tuple[Callable, Callable]:
+    """Mean of ``key`` weighted by mass, and its derivative."""
+
+    def value(s: State, p: np.ndarray) -> np.ndarray:
+        m = s["mass"][p]
+        return np.sum((m / m.sum())[:, None] * s[key][p], axis=0)
+
+    def vjp(s: State, p: np.ndarray, bar: np.ndarray) -> State:
+        share = s["mass"][p] / s["mass"][p].sum()
+        return {key: share[:, None] * bar, "mass": (s[key][p] - value(s, p)) @ bar / s["mass"][p].sum()}
+
+    return value, vjp
 
 
 QUANTITIES: dict[str, Quantity] = {
@@ -42,25 +51,23 @@ QUANTITIES: dict[str, Quantity] = {
     "deformation": Quantity(
         "deformation gradients", "1", lambda s, p: s["F"][p], lambda s, p, bar: {"F": bar}
     ),
-    "center_of_mass": Quantity(
-        "centre of mass", "m", lambda s, p: np.sum(_share(s, p) * s["x"][p], axis=0),
-        lambda s, p, bar: {"x": _share(s, p) * bar},
-    ),
-    "mean_velocity": Quantity(
-        "velocity of the centre of mass", "m/s", lambda s, p: np.sum(_share(s, p) * s["v"][p], axis=0),
-        lambda s, p, bar: {"v": _share(s, p) * bar},
-    ),
+    "center_of_mass": Quantity("centre of mass", "m", *_mean("x")),
+    "mean_velocity": Quantity("velocity of the centre of mass", "m/s", *_mean("v")),
     "momentum": Quantity(
         "linear momentum", "kg m/s", lambda s, p: s["mass"][p] @ s["v"][p],
-        lambda s, p, bar: {"v": s["mass"][p][:, None] * bar},
+        lambda s, p, bar: {"v": s["mass"][p][:, None] * bar, "mass": s["v"][p] @ bar},
     ),
     "kinetic_energy": Quantity(
         "kinetic energy of the particles", "J",
         lambda s, p: np.asarray(0.5 * np.sum(s["mass"][p] * np.sum(s["v"][p] ** 2, axis=1))),
-        lambda s, p, bar: {"v": bar * s["mass"][p][:, None] * s["v"][p]},
+        lambda s, p, bar: {
+            "v": bar * s["mass"][p][:, None] * s["v"][p], "mass": 0.5 * bar * np.sum(s["v"][p] ** 2, axis=1)
+        },
     ),
     "elastic_energy": Quantity("stored energy", "J", lambda s, p: np.asarray(np.sum(s["energy"][p]))),
-    "mass": Quantity("mass", "kg", lambda s, p: np.asarray(np.sum(s["mass"][p]))),
+    "mass": Quantity(
+        "mass", "kg", lambda s, p: np.asarray(np.sum(s["mass"][p])), lambda s, p, bar: {"mass": np.full(len(p), bar)}
+    ),
 }
 
 
@@ -90,8 +97,11 @@ def _quantity(path: str, name: str) -> Quantity:
 
 
 def names(model: Model) -> list[str]:
-    """All observable paths of a model's state."""
+    """All observable paths of a model: of its state, and those of the loss and the actuators."""
     found = list(QUANTITIES)
+    if model.judge.terms:
+        found += ["loss", *(f"objectives.{term.name}" for term in model.judge.terms)]
+    found += [f"actuators.{a.name}.activation" for a in model.actuators.actuators]
     for body in model.bodies:
         found += [f"bodies.{body.name}.{q}" for q in QUANTITIES]
         found += [f"bodies.{body.name}.regions.{r}.{q}" for r in body.regions for q in QUANTITIES]
