@@ -88,6 +88,8 @@ class Simulation:
     ) -> None:
         if isinstance(envs, bool) or not isinstance(envs, int) or envs < 1:
             raise ValueError(f"envs must be a whole number of at least 1, got {envs!r}")
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise ValueError(f"seed must be a whole number of at least 0, got {seed!r}")
         budget = parse_memory(memory)
         self.scene = scene if isinstance(scene, Scene) else Scene.load(scene)
         self.precision, self.envs, self.seed = precision, envs, seed
@@ -189,14 +191,29 @@ class Simulation:
 
     def _paths(self, patterns: "str | Iterable[str]") -> list[str]:
         patterns = [patterns] if isinstance(patterns, str) else list(patterns)
-        return list(dict.fromkeys(path for pattern in patterns for path in match(self._values, pattern)))
+        return list(dict.fromkeys(path for pattern in patterns for path in self._matching(pattern)))
+
+    def _matching(self, pattern: str) -> list[str]:
+        try:
+            return match(self._values, pattern)
+        except ValueError as error:
+            absent = [path for path in self.model.quantities if path not in self._values]
+            if pattern in absent:  # accelerations nobody asked for have no arrays
+                raise ValueError(
+                    f"{pattern} is not a quantity of this scene as it is: give the body acceleration = 0 to make it one"
+                ) from None
+            raise error
+
+    def _one(self, path: str) -> str:
+        """The path a caller that needs exactly one gave."""
+        found = self._paths(path)
+        if len(found) != 1:
+            raise ValueError(f"{path!r} stands for {len(found)} quantities, one is needed: {', '.join(found)}")
+        return found[0]
 
     def get(self, path: str) -> np.ndarray:
         """Value of a quantity by path; with more than one environment the leading axis is theirs."""
-        (path,) = self._paths(path) if "*" not in path else (path,)
-        if path not in self._values:
-            raise ValueError(unknown("quantity", path, self._values))
-        value = self._values[path]
+        value = self._values[self._one(path)]
         return value[0].copy() if self.envs == 1 else value.copy()
 
     def set(self, path: str, value: Any) -> None:
@@ -276,6 +293,7 @@ class Simulation:
         for binding in self.model.bindings:
             binding.apply(self._values, solver)
         start = self.model.start.state(self._values)
+        diagnose.check_start(self.model, start)
         self._rest, self._mass = start["x"], self.model.matter.masses(self._values, self.n)
         self._losses = {t.name: np.zeros(self.envs) for t in terms}
         self._final = None
@@ -372,7 +390,7 @@ class Simulation:
 
         One vector-Jacobian product for every component of the observable.
         """
-        (path,) = self._wrt(wrt)
+        path = self._one(wrt)
         value, shape = self._value_after_forward(of)
         rows = []
         for i in range(int(np.prod(shape, dtype=int))):
@@ -387,9 +405,12 @@ class Simulation:
     def jvp(self, of: str, wrt: str, tangent: Any, step: float = 1e-6) -> np.ndarray:
         """Directional derivative of ``of`` along ``tangent`` of a quantity. A central *finite difference*, not exact:
         ``step`` is relative to the quantity's largest component."""
-        (path,) = self._wrt(wrt)
+        path = self._one(wrt)
         base = self._values[path].copy()
-        direction = np.broadcast_to(np.asarray(tangent, np.float64), base.shape)
+        direction = np.asarray(tangent, np.float64)
+        if direction.shape not in (base.shape, base.shape[1:]):
+            raise ValueError(f"{path!r} has shape {base.shape[1:]}, the tangent {direction.shape}")
+        direction = np.broadcast_to(direction, base.shape)
         size = float(np.max(np.abs(base), initial=0.0)) or 1.0
         h = step * size / max(float(np.max(np.abs(direction), initial=0.0)), 1e-300)
         ends = []
@@ -547,7 +568,9 @@ class Simulation:
         if path not in self._user_arrays:
             quantity, particles = observe.select(self.model, path)
             if path.split(".")[-1] not in ("position", "velocity", "deformation"):
-                raise ValueError(f"{path!r}: of {quantity.doc} there is no array, only of position, velocity, deformation")
+                raise ValueError(
+                    f"{path!r}: of {quantity.doc} there is no array, only of position, velocity, deformation"
+                )
             shape = (len(particles),) if self.envs == 1 else (self.envs, len(particles))
             real, dim = self._runtime.real, self.dim
             element = ti.types.matrix(dim, dim, real) if path.endswith("deformation") else ti.types.vector(dim, real)
@@ -577,8 +600,7 @@ class Simulation:
         """Gradient by path of the loss of the last ``ti.ad.Tape`` around :meth:`run`."""
         if not self._gradients:
             raise RuntimeError("no gradient yet: run inside `with ti.ad.Tape(loss):` first")
-        (name,) = self._paths(path)
-        return self._drop(self._gradients[name])
+        return self._drop(self._gradients[self._one(path)])
 
     # ---- looking ----
 

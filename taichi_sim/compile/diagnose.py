@@ -75,6 +75,26 @@ def explain(model: Model, solver: MpmSolver, trouble: Trouble, values: Values) -
     )
 
 
+def check_start(model: Model, start: dict[str, np.ndarray]) -> None:
+    """Raise :class:`RolloutError` for a particle that starts outside the domain (half a cell is forgiven, contact
+    holds it there) or turned inside out; ``start`` holds x, F (envs, particles, …)."""
+    lower, upper = np.asarray(model.plan.lower), np.asarray(model.plan.upper)
+    edge = 0.5 * model.plan.spacing
+    x = start["x"]
+    for bad, what in (
+        (((x < lower - edge) | (x > upper + edge)).any(axis=2), "starts outside the domain"),
+        (np.linalg.det(start["F"]) <= 0, "starts with a deformation whose determinant is not positive"),
+    ):
+        if bad.any():
+            env, particle = (int(i) for i in np.argwhere(bad)[0])
+            body, local = _body_of(model, particle)
+            where = f", environment {env}" if model.plan.envs > 1 else ""
+            raise RolloutError(
+                f"particle {local} of body {body!r}{where} {what}, at {_point(x[env, particle])} m (domain "
+                f"{_point(lower)} to {_point(upper)})"
+            )
+
+
 def check_final(model: Model, final: dict[str, np.ndarray], substep: int) -> None:
     """Raise :class:`RolloutError` if the final state is not finite."""
     for name, array in final.items():

@@ -1,5 +1,7 @@
 """Actuators and force fields: signals over frames to loads, and back."""
 
+import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,9 +44,10 @@ class Driven:
 
 @dataclass(frozen=True)
 class Actuation:
-    """An actuator: its kind, signal and the actuated groups of particles it drives."""
+    """An actuator: its body, kind, signal and the actuated groups of particles it drives."""
 
     name: str
+    body: str
     kind: ActuatorKind
     parameters: Quantified
     signal: Driven
@@ -58,6 +61,20 @@ class Actuators(Binding):
         self.actuators, self.times, self.groups, self.envs, self.dim = actuators, times, groups, envs, dim
         self.activation = np.zeros((envs, len(times), len(actuators)))
         self.activation_bar = np.zeros_like(self.activation)
+
+    def stiffness(self, values: Values, bounds: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
+        """What actuators add to the stiffness of each body at most, Pa; parameters in ``bounds`` (lower, upper by path)
+        are taken where they add most."""
+        out: dict[str, float] = {}
+        for actuator in self.actuators:
+            of, most = actuator.parameters, 0.0
+            free = {name: bounds[path] for name in of.differentiable if (path := f"{of.prefix}.{name}") in bounds}
+            for e in range(self.envs):
+                for ends in itertools.product(*free.values()):
+                    extreme = dict(zip(free, ends, strict=True))
+                    most = max(most, actuator.kind.stiffness({**of.at(values, e), **extreme}))
+            out[actuator.body] = out.get(actuator.body, 0.0) + most
+        return out
 
     def apply(self, values: Values, solver: MpmSolver) -> None:
         frames = len(self.times)

@@ -55,7 +55,6 @@ class Model:
     tags: np.ndarray
     field_accelerations: np.ndarray
     bounds: dict[str, tuple[np.ndarray, np.ndarray]]
-    stiffness: dict[str, float]
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -67,14 +66,15 @@ class Model:
         """Step limit of given values (without the head room of the design's bounds)."""
         s = self.scene
         return step_limit(
-            self.matter.bodies, values, {}, self.stiffness, self.plan.spacing, float(s.solver.cfl),
-            self.limit.max_speed, s.dim,
+            self.matter.bodies, values, {}, self.actuators.stiffness(values, {}), self.plan.spacing,
+            float(s.solver.cfl), self.limit.max_speed, s.dim,
         )
 
 
 def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
     """Compile a scene for ``envs`` environments. Raises ``SceneError`` or ``ValueError`` for mistakes in it."""
     known = quantities(scene)
+    pushed = {name for name, body in scene.bodies.items() if body.acceleration is not None}
     scene = scene.resolved()
     dim, frames, frame_dt = scene.dim, scene.frames, float(scene.frame_dt)
     bodies = build_bodies(scene, seed)
@@ -88,7 +88,9 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
 
     matter = Matter(_body_matter(scene, bodies, slices, values), envs)
     start = Start([BodyStart(b.name, b.points_rest, b.center, slices[b.name]) for b in bodies], envs, particles, dim)
-    acts, group_of, groups, stiffness = _actuation(scene, bodies, slices, particles, known)
+    acts, group_of, groups = _actuation(scene, bodies, slices, particles, known)
+    times = np.arange(frames) * frame_dt
+    actuators = Actuators(acts, times, groups, envs, dim)
     signals = {name: f.signal for name, f in scene.fields.items() if f.signal is not None}
     gains = [
         Driven(signal_kinds.get(s.kind), _quantified(f"fields.{name}.signal", s.parameters, known))
@@ -98,11 +100,16 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
     domain = scene.domain
     spacing = float(domain.spacing or 0.0)
     speed = float(np.max(np.linalg.norm(start.state(values)["v"], axis=-1), initial=0.0))
+    for body in bodies:  # the fastest start that is allowed
+        ends = np.abs(np.concatenate([np.ravel(b) for b in bounds.get(f"bodies.{body.name}.velocity", ())] or [[0.0]]))
+        if np.isfinite(ends).all():
+            speed = max(speed, float(np.sqrt(dim) * ends.max()))
     extent = np.asarray(domain.upper) - np.asarray(domain.lower)
     max_speed = scene.solver.max_speed
     if max_speed is None:
         max_speed = default_max_speed(speed, np.asarray(scene.gravity), scene.duration, extent)
     cfl = float(scene.solver.cfl)
+    stiffness = actuators.stiffness(values, bounds)
     limit = step_limit(matter.bodies, values, bounds, stiffness, spacing, cfl, float(max_speed), dim)
     substeps = _substeps(scene, limit)
     dt = frame_dt / substeps
@@ -111,9 +118,10 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
     laws_used = sorted({b.law.name for b in matter.bodies})
     order, ranges = _law_order(matter.bodies, laws_used)
     pushes = [(f"bodies.{b.name}.acceleration", slices[b.name]) for b in bodies]
-    pushed = [values[path] for path, _ in pushes]
-    driven = any(np.any(v) for v in pushed) or any(path in bounds for path, _ in pushes)
-    in_time = any(v.ndim == 4 for v in pushed)
+    for path, where in pushes:
+        _check_push(path, values[path].shape[1:], (frames, where.stop - where.start, dim))
+    driven = bool(pushed) or any(path in bounds for path, _ in pushes)
+    in_time = any(values[path].ndim == 4 for path, _ in pushes)
     if not driven:  # nothing pushes: no arrays are made for it, so it is not a quantity of this model either
         for path, _ in pushes:
             del values[path]
@@ -136,8 +144,6 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
     contacts, room = _contacts(walls, obstacles, plan, values)
     plan = replace(plan, contacts=room, partitions=1 if plan.segment_mode else scene.solver.partitions)
     contacts.plan = plan
-    times = np.arange(frames) * frame_dt
-    actuators = Actuators(acts, times, groups, envs, dim)
     terms = _terms(scene, bodies, slices, known, [a.name for a in acts])
     accelerations = _field_accelerations(scene, plan)
     rows = np.zeros(particles, np.int32)
@@ -151,9 +157,18 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         bindings=[Scalars(), matter, start, contacts, actuators, Fields(gains, times, envs),
                   Pushes(pushes, plan.driven_frames, envs, particles, dim)],
         law_order=order, tags=np.stack([rows, group_of], axis=1).astype(np.int32),
-        field_accelerations=accelerations, bounds=bounds, stiffness=stiffness,
+        field_accelerations=accelerations, bounds=bounds,
         notes=[note for b in bodies for note in b.notes],
     )
+
+
+def _check_push(path: str, shape: tuple[int, ...], full: tuple[int, ...]) -> None:
+    """``full`` is (frames, particles, dim)."""
+    if shape not in (full[2:], full[1:], full):
+        raise ValueError(
+            f"{path} has shape {shape}: must be {full[2:]}, {full[1:]} for {full[1]} particles, or {full} for {full[0]} "
+            "frames"
+        )
 
 
 def _initial_values(
@@ -227,19 +242,16 @@ def _quantified(prefix: str, parameters: dict[str, Any], known: dict[str, Quanti
 
 def _actuation(
     scene: Scene, bodies: list[BodyParticles], slices: dict[str, slice], particles: int, known: dict[str, Quantity]
-) -> tuple[list[Actuation], np.ndarray, int, dict[str, float]]:
-    """Actuators, group of every particle (0: none), number of groups, stiffness added to each body (Pa)."""
+) -> tuple[list[Actuation], np.ndarray, int]:
+    """Actuators, group of every particle (0: none) and number of groups."""
     by_name = {b.name: b for b in bodies}
     members = np.zeros((len(scene.actuators), particles), bool)
-    stiffness: dict[str, float] = {}
     for a, actuator in enumerate(scene.actuators.values()):
         members[a, _selection(by_name[actuator.body], slices[actuator.body], actuator.region)] = True
-        added = actuator_kinds.get(actuator.kind).stiffness(actuator.parameters)
-        stiffness[actuator.body] = stiffness.get(actuator.body, 0.0) + added
     combinations, group_of = np.unique(members.T, axis=0, return_inverse=True)
     group_of = np.asarray(group_of).reshape(-1)
     if not len(scene.actuators):
-        return [], np.zeros(particles, np.int32), 1, {}
+        return [], np.zeros(particles, np.int32), 1
     empty = [i for i, c in enumerate(combinations) if not c.any()]
     renumber = np.zeros(len(combinations), int)
     used = [i for i in range(len(combinations)) if i not in empty]
@@ -250,9 +262,9 @@ def _actuation(
         signal = Driven(signal_kinds.get(actuator.signal.kind),
                         _quantified(f"{prefix}.signal", actuator.signal.parameters, known))
         groups = tuple(int(renumber[i]) for i in used if combinations[i, a])
-        acts.append(Actuation(name, actuator_kinds.get(actuator.kind), _quantified(prefix, actuator.parameters, known),
-                              signal, groups))
-    return acts, renumber[group_of].astype(np.int32), len(used) + 1, stiffness
+        acts.append(Actuation(name, actuator.body, actuator_kinds.get(actuator.kind),
+                              _quantified(prefix, actuator.parameters, known), signal, groups))
+    return acts, renumber[group_of].astype(np.int32), len(used) + 1
 
 
 def _selection(body: BodyParticles, where: slice, region: str | None) -> np.ndarray:
