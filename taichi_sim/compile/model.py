@@ -166,8 +166,8 @@ def _check_push(path: str, shape: tuple[int, ...], full: tuple[int, ...]) -> Non
     """``full`` is (frames, particles, dim)."""
     if shape not in (full[2:], full[1:], full):
         raise ValueError(
-            f"{path} has shape {shape}: must be {full[2:]}, {full[1:]} for {full[1]} particles, or {full} for {full[0]} "
-            "frames"
+            f"{path} has shape {shape}: must be {full[2:]}, {full[1:]} for {full[1]} particles, or {full} for "
+            f"{full[0]} frames"
         )
 
 

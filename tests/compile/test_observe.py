@@ -43,9 +43,7 @@ def test_derivatives(state, name):
     bars = quantity.vjp(state, CHOSEN, bar)
     for key in ("x", "v", "F", "mass"):
         direction = np.random.default_rng(2).normal(size=state[key].shape)
-        ends = [
-            np.sum(bar * quantity.value({**state, key: state[key] + h * direction}, CHOSEN)) for h in (1e-6, -1e-6)
-        ]
+        ends = [np.sum(bar * quantity.value({**state, key: state[key] + h * direction}, CHOSEN)) for h in (1e-6, -1e-6)]
         slope = np.sum(bars.get(key, 0.0) * direction[CHOSEN])
         assert slope == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-7, abs=1e-8), key
 

@@ -122,15 +122,17 @@ def test_name_and_documentation_are_the_kernels():
 def test_mistakes_are_named(store):
     with pytest.raises(ValueError, match=r"kernel 'mistyped': unknown array 'wieght'; did you mean 'weight'\?"):
         bind_kernel(mistyped, store, {})
-    with pytest.raises(ValueError, match="kernel 'flat': array 'x' has 2 dimensions, the parameter is declared with 1"):
+    with pytest.raises(
+        ValueError, match=r"kernel 'flat': array 'x' has 2 dimensions, the parameter is declared with 1"
+    ):
         bind_kernel(flat, store, {})
-    with pytest.raises(ValueError, match="kernel 'move': template parameter 'law' was not given"):
+    with pytest.raises(ValueError, match=r"kernel 'move': template parameter 'law' was not given"):
         move.bind(store)
-    with pytest.raises(ValueError, match="operator 'mistyped' has no adjoint"):
+    with pytest.raises(ValueError, match=r"operator 'mistyped' has no adjoint"):
         operator(mistyped).bind_adjoint(store)
     with pytest.raises(ValueError, match=r"argument x - required element type: VectorType.3"):
         bind_kernel(for_three_axes, store, {})
-    with pytest.raises(ValueError, match="kernel 'with_a_real': parameter 'factor' must be an array or an integer"):
+    with pytest.raises(ValueError, match=r"kernel 'with_a_real': parameter 'factor' must be an array or an integer"):
         bind_kernel(with_a_real, store, {})
 
 

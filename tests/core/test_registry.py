@@ -47,13 +47,13 @@ def test_filled_from_its_package_once_and_when_asked(package):
 def test_typos_and_strangers_are_named(package):
     with pytest.raises(ValueError, match=r"unknown thing 'alpa'; did you mean 'alpha'\?"):
         package.registry.get("alpa")
-    with pytest.raises(ValueError, match="unknown thing 'zzz'; allowed: alpha, beta"):
+    with pytest.raises(ValueError, match=r"unknown thing 'zzz'; allowed: alpha, beta"):
         package.registry.get("zzz")
 
 
 def test_a_name_is_taken_once(package):
     package.registry.names()
-    with pytest.raises(ValueError, match="thing 'alpha' is registered twice"):
+    with pytest.raises(ValueError, match=r"thing 'alpha' is registered twice"):
         package.registry.add(Thing("alpha"))
 
 

@@ -92,7 +92,7 @@ def test_more_than_taichi_can_address_is_refused_before_anything_is_allocated(f6
         with pytest.raises(ValueError, match=r"array 'huge' would hold 2,147,483,6.. numbers.*spacing"):
             Store(f64, [huge], {"much": count}, 2, 1, 1, 1)
     slots = Array("slots", (), "much", "state", "1", "")
-    with pytest.raises(ValueError, match="array 'slots'"):  # 65536 x 65536 overflows 32 bits
+    with pytest.raises(ValueError, match=r"array 'slots'"):  # 65536 x 65536 overflows 32 bits
         Store(f64, [slots], {"much": 65536}, 2, 65536, 1, 1)
 
 

@@ -311,7 +311,7 @@ def test_integer_literals_beyond_32_bits_need_a_type(f64):
     def typed() -> ti.i64:
         return ti.i64(1099511627776)
 
-    with pytest.raises(ti.TaichiTypeError, match="exceeded the range"):
+    with pytest.raises(ti.TaichiTypeError, match=r"exceeded the range"):
         literal()
     assert typed() == 2**40
 

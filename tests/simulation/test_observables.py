@@ -64,24 +64,24 @@ def test_masses_have_their_share_of_the_derivative(sim, path):
 
 
 def test_without_a_derivative(sim):
-    with pytest.raises(ValueError, match="'elastic_energy' has no derivative"):
+    with pytest.raises(ValueError, match=r"'elastic_energy' has no derivative"):
         sim.value_and_grad("elastic_energy", "gravity")
 
 
 def test_a_scene_without_objectives_has_no_loss():
     with Simulation(tiny({"objectives": {}}), precision="f64", threads=2) as sim:
         for ask in (sim.observe, sim.value_and_grad):
-            with pytest.raises(ValueError, match="has no objectives: add an .objectives.NAME. table"):
+            with pytest.raises(ValueError, match=r"has no objectives: add an .objectives.NAME. table"):
                 ask("loss")
         assert sim.observe("kinetic_energy") > 0
 
 
 def test_mistakes_are_named(sim):
-    with pytest.raises(ValueError, match="unknown objective 'rech'; did you mean 'reach'"):
+    with pytest.raises(ValueError, match=r"unknown objective 'rech'; did you mean 'reach'"):
         sim.observe("objectives.rech")
-    with pytest.raises(ValueError, match="unknown actuator 'muscl'; did you mean 'muscle'"):
+    with pytest.raises(ValueError, match=r"unknown actuator 'muscl'; did you mean 'muscle'"):
         sim.observe("actuators.muscl.activation")
-    with pytest.raises(ValueError, match="did you mean 'actuators.muscle.activation'"):
+    with pytest.raises(ValueError, match=r"did you mean 'actuators.muscle.activation'"):
         sim.observe("actuators.muscle.actvation")
-    with pytest.raises(ValueError, match="there is no array, only of position, velocity, deformation"):
+    with pytest.raises(ValueError, match=r"there is no array, only of position, velocity, deformation"):
         sim.array("kinetic_energy")

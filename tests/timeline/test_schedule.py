@@ -33,7 +33,7 @@ def test_sizes_that_are_none(size):
 
 
 def test_an_endless_size_is_refused():
-    with pytest.raises(ValueError, match="memory = inf"):
+    with pytest.raises(ValueError, match=r"memory = inf"):
         parse_memory(float("inf"))
 
 
@@ -94,7 +94,7 @@ def test_less_memory_means_more_replay():
 
 
 def test_the_least_memory_it_names_is_enough():
-    with pytest.raises(ValueError, match="memory = 1 MB is too little for this scene: it needs at least 2 MB"):
+    with pytest.raises(ValueError, match=r"memory = 1 MB is too little for this scene: it needs at least 2 MB"):
         make_schedule(20_000, COSTS, parse_memory("1MB"), every=10)
     schedule = make_schedule(20_000, COSTS, parse_memory("2MB"), every=10)
     assert schedule.bytes <= 2_000_000
@@ -110,7 +110,7 @@ def test_a_given_segment_is_kept():
         schedule = make_schedule(1000, COSTS, 10**9, every=10, segment=segment)
         assert schedule.segment == min(segment, 1000)
     for wrong in (0, -3, 2.5, "7", True):
-        with pytest.raises(ValueError, match="segment must be a whole number"):
+        with pytest.raises(ValueError, match=r"segment must be a whole number"):
             make_schedule(1000, COSTS, 10**9, every=10, segment=wrong)  # type: ignore[arg-type]
 
 

@@ -157,7 +157,7 @@ def test_a_run_that_fails_leaves_the_schedule_alone():
     def fail(t: int, k: int) -> None:
         raise RuntimeError("look")
 
-    with pytest.raises(RuntimeError, match="look"):
+    with pytest.raises(RuntimeError, match=r"look"):
         rollout.timeline.run({"x": START.copy()}, fail, False)
     assert rollout.timeline.schedule.segment == 103
     assert rollout.run(True) == Rollout(103, 10**6).run(True)
@@ -165,15 +165,15 @@ def test_a_run_that_fails_leaves_the_schedule_alone():
 
 def test_a_sweep_needs_a_recorded_run_of_its_own():
     rollout = Rollout(20, 10**6)
-    with pytest.raises(RuntimeError, match="nothing was recorded"):
+    with pytest.raises(RuntimeError, match=r"nothing was recorded"):
         rollout.gradient()
     rollout.run(True)
     rollout.gradient()
-    with pytest.raises(RuntimeError, match="nothing was recorded"):
+    with pytest.raises(RuntimeError, match=r"nothing was recorded"):
         rollout.gradient()
     rollout.run(True)
     rollout.run(False)
-    with pytest.raises(RuntimeError, match="nothing was recorded"):
+    with pytest.raises(RuntimeError, match=r"nothing was recorded"):
         rollout.gradient()
 
 
