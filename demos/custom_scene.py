@@ -1,6 +1,6 @@
 """A scene written in Python: a soft gripper finger that bends towards a ball, identified, saved, and filmed.
 
-    python demos/custom_scene.py
+python demos/custom_scene.py
 """
 
 import numpy as np

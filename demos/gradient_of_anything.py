@@ -1,6 +1,6 @@
 """One backward sweep gives the derivative of a loss by every number of a scene; a Jacobian, and both checked.
 
-    python demos/gradient_of_anything.py
+python demos/gradient_of_anything.py
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Two ways to write an objective of your own: a Python function of one frame, or a Taichi kernel on final arrays.
 
-    python demos/own_objective.py
+python demos/own_objective.py
 """
 
 import numpy as np

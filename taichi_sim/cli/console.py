@@ -90,19 +90,27 @@ class Console:
 
         columns = (
             TextColumn("{task.description}", markup=False),
-            BarColumn(),
+            BarColumn(bar_width=14),
             TextColumn("{task.fields[text]}", markup=False),
         )
-        with Progress(*columns, console=Rich(stderr=True), transient=True, refresh_per_second=5) as bar:
-            task = bar.add_task(what, total=None, text="")
-            began = time.perf_counter()
+        bar = Progress(*columns, console=Rich(stderr=True), transient=True, refresh_per_second=5)
+        task = bar.add_task(what, total=None, text="")
+        began = 0.0
 
-            def update(done: int, total: int, text: str = "") -> None:
-                spent = time.perf_counter() - began
-                left = clock(spent * (total - done) / done) + " left" if done else ""
-                bar.update(task, completed=done, total=total, text=text or f"{100 * done // total} %  {left}")
+        def update(done: int, total: int, text: str = "") -> None:
+            nonlocal began
+            if not began:  # not before: what is said until then stays above the bar
+                began = time.perf_counter()
+                bar.start()
+            spent = time.perf_counter() - began
+            left = clock(spent * (total - done) / done) + " left" if done else ""
+            bar.update(task, completed=done, total=total, text=text or f"{100 * done // max(total, 1)} %  {left}")
 
+        try:
             yield update
+        finally:
+            if began:
+                bar.stop()
 
 
 def clock(seconds: float) -> str:

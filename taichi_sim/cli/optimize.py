@@ -77,11 +77,14 @@ def _optimize(arguments: argparse.Namespace, console: Console) -> int:
         console.notes(sim.notes)
         console.line()
 
-    with console.progress("optimising") as update:
-        result = optimize(
-            scene, arguments.method, arguments.iterations, folder, arguments.resume, memory=arguments.memory,
-            callback=_Reporter(console, update), announce=announce, options=options, **settings,
-        )  # fmt: skip
+    try:
+        with console.progress("") as update:
+            result = optimize(
+                scene, arguments.method, arguments.iterations, folder, arguments.resume, memory=arguments.memory,
+                callback=_Reporter(console, update), announce=announce, options=options, **settings,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"interrupted; the same command with --resume continues (in {folder})") from None
     _summary(console, result)
     common.wrote(console, "result", folder / "result.json")
     best = best_scene(scene, result, speeds[0])

@@ -106,3 +106,16 @@ def test_a_scene_without_design_is_refused(cli, tiny, tmp_path):
     (tmp_path / "fixed.toml").write_text(text[: text.index("[[design]]")])
     answer = cli("optimize", "fixed.toml", *WORDS)
     assert answer.code == 2 and len(answer.lines) == 1 and "[[design]]" in answer.err
+
+
+def test_interrupt_leaves_what_was_done_and_says_how_to_go_on(program, tiny, tmp_path):
+    process = program("optimize", tiny, "--iterations", "100000", "--out", "o")
+    journal = tmp_path / "o" / "evaluations.jsonl"
+    end = time.monotonic() + 120
+    while time.monotonic() < end and not (journal.exists() and journal.read_bytes().count(b"\n") >= 3):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert len(err.splitlines()) == 1 and "--resume" in err, err
+    assert result(tmp_path / "o")["status"] == "interrupted"
