@@ -1,10 +1,14 @@
 """The scenes that come with the package."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 from taichi_sim.data import data_root, shipped_scenes
 from taichi_sim.scene import Scene
+from taichi_sim.scene.bodies import build_bodies
 from taichi_sim.scene.describe import describe
 from taichi_sim.scene.paths import design_variables
 
@@ -49,3 +53,29 @@ def test_describe_lists_every_kind_with_its_parameters():
     assert (strength["unit"], strength["required"]) == ("Pa", True)
     body = next(row for row in found["tables"] if row["name"] == "bodies.NAME")
     assert {p["name"]: p["required"] for p in body["parameters"]}["material"] is True
+
+
+def test_the_sizes_of_the_shipped_bodies():
+    counts = {
+        name: {body.name: body.count for body in build_bodies(Scene.load(name), seed=0)}
+        for name in ("crawler", "throw", "quadruped", "bunny_drop")
+    }
+    assert counts["throw"] == {"block": 3600}
+    assert 3000 < counts["crawler"]["walker"] < 3500
+    assert counts["quadruped"]["robot"] >= 20_000
+    assert counts["bunny_drop"]["bunny"] > 8_000
+
+
+def test_the_bunny_is_what_its_tool_makes(tmp_path):
+    tool = data_root() / "tools" / "make_bunny.py"
+    if not tool.is_file():
+        pytest.skip("tools are not part of an installation")
+    out = tmp_path / "bunny.obj"
+    subprocess.run([sys.executable, str(tool), "--out", str(out)], check=True, capture_output=True)
+
+    def numbers(file):
+        return np.array([line.split()[1:] for line in file.read_text().splitlines()[1:]], float)
+
+    shipped = data_root() / "scenes" / "meshes" / "bunny.obj"
+    assert shipped.stat().st_size < 100_000
+    assert np.allclose(numbers(out), numbers(shipped), atol=2e-5)
