@@ -46,7 +46,11 @@ class _Owned(ScalarNdarray):
 
 
 class _Freed(_Owned):
-    """What an array is after :func:`free`."""
+    """What an array is after :func:`free`: whoever still holds one gets an error, not somebody else's memory."""
+
+    @property
+    def arr(self):
+        raise RuntimeError("this array was freed when its simulation was closed")
 
 
 def ndarray(element, shape) -> ti.Ndarray:
@@ -63,6 +67,7 @@ def free(array: ti.Ndarray, runtime: "Runtime") -> None:
         return
     if runtime.alive:
         impl.get_runtime().prog.delete_ndarray(array.arr)
+    del array.arr
     array.__class__ = _Freed
 
 

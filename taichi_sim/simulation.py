@@ -25,7 +25,7 @@ from taichi_sim.scene.schema import Scene
 from taichi_sim.solvers.mpm.arrays import footprint, longest_segment
 from taichi_sim.solvers.mpm.solver import MpmSolver, Trouble
 from taichi_sim.timeline.schedule import Costs, Schedule, make_schedule, parse_memory
-from taichi_sim.timeline.tape import on_tape, recording
+from taichi_sim.timeline.tape import off_tape, on_tape, recording
 from taichi_sim.timeline.timeline import Timeline
 
 log = logging.getLogger("taichi_sim")
@@ -320,7 +320,8 @@ class Simulation:
 
         self._timeline.events = self._events(terms, record or progress is not None)
         try:
-            self._timeline.run(self._device_order(start), look, taped)
+            with off_tape():
+                self._timeline.run(self._device_order(start), look, taped)
         except Trouble as trouble:
             raise diagnose.explain(self.model, solver, trouble, self._values) from None
         if record:
@@ -529,7 +530,8 @@ class Simulation:
                 mass_bar[...] += bars.mass
                 actuators.activation_bar += bars.activation
 
-        self._timeline.backward(enter)
+        with off_tape():
+            self._timeline.backward(enter)
         parts = [binding.pullback(self._values, solver) for binding in self.model.bindings]
         zero = {k: np.zeros(rest_bar.shape) for k in ("x", "v")}
         if rest_bar.any():
@@ -575,16 +577,18 @@ class Simulation:
             real, dim = self._runtime.real, self.dim
             element = ti.types.matrix(dim, dim, real) if path.endswith("deformation") else ti.types.vector(dim, real)
             self._user_arrays[path] = ti.ndarray(element, shape, needs_grad=True)
-            self._fill_user_arrays()
+            self._fill_user_arrays([path])
         return self._user_arrays[path]
 
-    def _fill_user_arrays(self) -> None:
-        for path, array in self._user_arrays.items():
-            if self._final is not None:
-                _, particles = observe.select(self.model, path)
-                key = {"position": "x", "velocity": "v", "deformation": "F"}[path.split(".")[-1]]
-                array.from_numpy(np.ascontiguousarray(self._drop(self._final[key][:, particles])))
-            array.grad.fill(0)
+    def _fill_user_arrays(self, paths: "Iterable[str] | None" = None) -> None:
+        with off_tape():
+            for path in self._user_arrays if paths is None else paths:
+                array = self._user_arrays[path]
+                if self._final is not None:
+                    _, particles = observe.select(self.model, path)
+                    key = {"position": "x", "velocity": "v", "deformation": "F"}[path.split(".")[-1]]
+                    array.from_numpy(np.ascontiguousarray(self._drop(self._final[key][:, particles])))
+                array.grad.fill(0)
 
     def _backward_from_arrays(self) -> None:
         assert self._final is not None
@@ -675,8 +679,10 @@ class Simulation:
             self._timeline.close()
             self._solver.close()
             self._solver = None
-        if self._runtime.alive:
-            self._user_arrays.clear()
+        for array in self._user_arrays.values():
+            taichi_runtime.free(array.grad, self._runtime)
+            taichi_runtime.free(array, self._runtime)
+        self._user_arrays.clear()
 
     def __enter__(self) -> "Simulation":
         return self

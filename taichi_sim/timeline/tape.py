@@ -1,6 +1,7 @@
 """Joining a user's ``ti.ad.Tape``: the only place that registers with Taichi's own differentiation."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
 from taichi_sim.runtime import impl, ti
 
@@ -28,3 +29,17 @@ def on_tape(forward: Callable[[], None], backward: Callable[[], None]) -> None:
         backward()
 
     run()
+
+
+@contextlib.contextmanager
+def off_tape() -> Iterator[None]:
+    """What is launched in here an open tape of the user does not see.
+
+    Otherwise it would differentiate our own kernels too: filling an array, say, whose gradient would be lost.
+    """
+    state = impl.get_runtime()
+    before, state.grad_replaced = state.grad_replaced, True
+    try:
+        yield
+    finally:
+        state.grad_replaced = before
