@@ -30,6 +30,8 @@ from taichi_sim.scene.schema import (
     wall_names,
 )
 
+#: Least distance from an open bound: still a normal number in single precision.
+SMALLEST = 1e-30
 #: Stands in ``Quantity.shape`` for the number of particles of the body, known once it is seeded.
 PARTICLES = "particles"
 
@@ -249,7 +251,7 @@ def design_variables(scene: Scene) -> list[DesignVariable]:
 
 def _bounds(entry: Design, quantity: Quantity) -> tuple[np.ndarray, np.ndarray]:
     p = quantity.parameter
-    low = -np.inf if p.low is None else np.nextafter(p.low, np.inf) if p.low_open else p.low
+    low = -np.inf if p.low is None else max(np.nextafter(p.low, np.inf), p.low + SMALLEST) if p.low_open else p.low
     high = np.inf if p.high is None else np.nextafter(p.high, -np.inf) if p.high_open else p.high
     return np.asarray(low if entry.lower is None else entry.lower), np.asarray(
         high if entry.upper is None else entry.upper
