@@ -219,6 +219,7 @@ class Simulation:
     def set(self, path: str, value: Any) -> None:
         """Change a quantity; ``*`` in the path sets all that match. The value's shape is one environment's (for all
         of them) or has a leading axis of ``envs``. Raises ``ValueError`` for a wrong shape or a value out of range."""
+        self._alive()
         for name in self._paths(path):
             target = self._values[name]
             try:
@@ -633,6 +634,7 @@ class Simulation:
 
     def state_hash(self) -> str:
         """Hash of the exact bits of the final state (x, v, C, F in body order)."""
+        self._alive()
         self._ensure_run()
         assert self._final is not None
         return state_hash(self._final)
@@ -643,6 +645,7 @@ class Simulation:
     ) -> verify.GradientReport:
         """Compare the gradient with finite differences, three random directions and the largest component an array
         (``full``: every component). Needs ``precision="f64"``, otherwise ``ValueError``."""
+        self._alive()
         if self.precision != "f64":
             raise ValueError('finite differences need double precision: Simulation(scene, precision="f64")')
         if self.envs != 1:
