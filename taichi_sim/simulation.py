@@ -241,6 +241,7 @@ class Simulation:
                     raise ValueError(f"{name} = {number:g}: {message}")
             self._values[name] = np.array(array)
             self._final = None
+            self.rollout = None  # of other values
 
     # ---- running ----
 

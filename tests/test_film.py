@@ -203,7 +203,6 @@ def test_before_and_after_are_beside_each_other(flat, tmp_path):
 
     before = Film.of(flat)
     flat.set("bodies.ball.position", [0.1, 0.0])
-    flat.run(record=True)
     info = before_after(tmp_path / "v", [("before", before), ("after", Film.of(flat))], size=(160, 120), most=3)
     assert (info.frames, info.width, info.height) == (3, 324, 120)
     first = np.asarray(Image.open(tmp_path / "v" / "0000.png")).astype(int)
