@@ -116,7 +116,9 @@ class Player:
             return
         for index in np.ndindex(d.value.shape):
             low, high = slider_range(d, index)
-            name = d.path + (f"[{', '.join(map(str, index))}]" if index else "")
+            name = d.path.removeprefix("actuators.").replace(".signal.", ".") + (
+                f"[{', '.join(map(str, index))}]" if index else ""
+            )
             self.sliders = [*self.sliders, (name, float(d.value[index]), low, high)]
             self._where.append((d.path, index))
 

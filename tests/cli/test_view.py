@@ -45,8 +45,8 @@ def test_without_a_display_one_line_and_exit_2(cli, tiny, monkeypatch, display):
 def test_player_plays_computes_and_recomputes(sim):
     player = Player(sim)
     assert [s[0] for s in player.sliders] == [
-        "bodies.block.velocity[0]", "bodies.block.velocity[1]", "actuators.pull.signal.weights[0]",
-        "actuators.pull.signal.weights[1]",
+        "bodies.block.velocity[0]", "bodies.block.velocity[1]", "pull.weights[0]",
+        "pull.weights[1]",
     ]  # fmt: skip
     assert player.stale and player.step() and player.frame == 0  # waits for frames
     seen = []
