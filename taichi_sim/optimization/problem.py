@@ -175,7 +175,10 @@ class Problem:
         z = np.array(z, dtype=np.float64)
         values = self.values(z)
         try:
-            self.apply(z)
+            try:
+                self.apply(z)
+            except ValueError as error:  # out of the range the simulation allows
+                raise RolloutError(str(error)) from None
             loss, gradients = self.simulation.value_and_grad(self.of, wrt=self.paths)
         except RolloutError as error:
             return Point(z, math.nan, np.full(self.size, math.nan), str(error))
