@@ -537,7 +537,8 @@ class Simulation:
         parts = [binding.pullback(self._values, solver) for binding in self.model.bindings]
         zero = {k: np.zeros(rest_bar.shape) for k in ("x", "v")}
         if rest_bar.any():
-            bars = {**zero, "x": rest_bar, "F": np.zeros((*rest_bar.shape, self.dim))}
+            square = np.zeros((*rest_bar.shape, self.dim))
+            bars = {**zero, "x": rest_bar, "C": square, "F": square}
             parts.append(self.model.start.pullback_state(self._values, bars))
         if mass_bar.any():
             parts.append(self.model.matter.pullback_mass(self._values, mass_bar))

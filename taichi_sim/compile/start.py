@@ -6,7 +6,7 @@ import numpy as np
 
 from taichi_sim.compile.binding import Binding, Values
 from taichi_sim.scene.bodies import apply_pose
-from taichi_sim.scene.pose import rotation_matrix, rotation_vjp, spin_vjp
+from taichi_sim.scene.pose import rotation_matrix, rotation_vjp, spin, spin_vjp
 from taichi_sim.solvers.mpm.solver import MpmSolver
 
 
@@ -25,7 +25,11 @@ class BodyStart:
 
 
 class Start(Binding):
-    """``x = c + p + R (X - c)``, ``v = v0 + ω × R (X - c)``, ``F = R F0``; in body order."""
+    """``x = c + p + R (X - c)``, ``v = v0 + ω × R (X - c)``, ``C = ω ×``, ``F = R F0``; in body order.
+
+    Particles of a spinning body spin themselves: without that the first substep would spread their centres' angular
+    momentum over the whole body, which would turn more slowly, by a per cent at ten cells across.
+    """
 
     def __init__(self, bodies: list[BodyStart], envs: int, particles: int, dim: int) -> None:
         self.bodies, self.envs, self.particles, self.dim = bodies, envs, particles, dim
@@ -34,20 +38,21 @@ class Start(Binding):
         """Initial ``x, v, C, F`` (envs, particles, …)."""
         shape = (self.envs, self.particles, self.dim)
         x, v = np.empty(shape), np.empty(shape)
-        F = np.empty((*shape, self.dim))
+        C, F = np.empty((*shape, self.dim)), np.empty((*shape, self.dim))
         for body in self.bodies:
             for e in range(self.envs):
                 keys = ("position", "rotation", "velocity", "angular_velocity", "deformation")
                 given = [values[body.path(key)][e] for key in keys]
                 p = body.particles
                 x[e, p], v[e, p], F[e, p] = apply_pose(body.rest, body.centre, *given)
-        return {"x": x, "v": v, "C": np.zeros_like(F), "F": F}
+                C[e, p] = spin(values[body.path("angular_velocity")][e], np.eye(self.dim)).T
+        return {"x": x, "v": v, "C": C, "F": F}
 
     def apply(self, values: Values, solver: MpmSolver) -> None:
         """Nothing: the state enters through the timeline's first slot."""
 
     def pullback(self, values: Values, solver: MpmSolver) -> Values:
-        bars = {name: solver.adjoint_in_body_order(name).astype(np.float64) for name in ("x", "v", "F")}
+        bars = {name: solver.adjoint_in_body_order(name).astype(np.float64) for name in ("x", "v", "C", "F")}
         return self.pullback_state(values, bars)
 
     def pullback_state(self, values: Values, bars: dict[str, np.ndarray]) -> Values:
@@ -65,6 +70,8 @@ class Start(Binding):
                 F0_each = np.broadcast_to(F0, F_bar.shape)
                 R_bar = np.einsum("nij,nkj->ik", F_bar, F0_each)
                 omega_bar, arm_bar = spin_vjp(omega, arm, v_bar)
+                own_spin = bars["C"][e, body.particles].sum(axis=0).T
+                omega_bar = omega_bar + spin_vjp(omega, np.eye(self.dim), own_spin)[0]
                 parts = {
                     "position": x_bar.sum(axis=0),
                     "rotation": rotation_vjp(rotation, (x_bar + arm_bar).T @ arm0 + R_bar, self.dim),
