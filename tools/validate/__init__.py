@@ -1,0 +1,1 @@
+"""Numbers from analysis, experiment and the field, and what this installation reaches."""
