@@ -56,13 +56,17 @@ def execute(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace, console: Console) -> int:
     scene = common.load_scene(arguments)
     from taichi_sim.cli.shorten import shortened
+    from taichi_sim.scene.paths import match
     from taichi_sim.simulation import Simulation
 
     settings = {name: getattr(arguments, name) for name in ("arch", "threads", "seed")}
     began = time.perf_counter()
     with Simulation(scene, precision="f64", segment=common.SEGMENT, **settings) as whole_sim:
         console.facts([*common.facts(whole_sim), common.how(whole_sim)])
-        paths = whole_sim._wrt(arguments.wrt or None)
+        patterns = arguments.wrt or [d.path for d in whole_sim.design]
+        if not patterns:
+            raise ValueError("the scene has no [[design]] entry: say with respect to what (--wrt PATH)")
+        paths = list(dict.fromkeys(path for pattern in patterns for path in match(whole_sim.model.values, pattern)))
         sizes = [whole_sim.get(path).size for path in paths]
         if arguments.horizon:
             horizon, why = min(arguments.horizon, whole_sim.frames), "as asked"

@@ -35,6 +35,7 @@ def _run(arguments: argparse.Namespace, console: Console) -> int:
     video = common.video_path(arguments, scene, folder)
     if arguments.frames and not arguments.frames.endswith(".npz"):
         raise ValueError(f"--frames {arguments.frames}: must end in .npz")
+    common.writable("--frames", arguments.frames)
 
     from taichi_sim import runtime
     from taichi_sim.core.errors import RolloutError

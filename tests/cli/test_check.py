@@ -102,3 +102,11 @@ def test_shortened_scene_takes_the_same_steps(tiny):
         assert sim.frames == 4 and sim.dt == dt
         np.testing.assert_array_equal(sim.rollout.position[4], first)
     assert scene.frames == 10 and len(scene.actuators["pull"].signal.values) == 10  # untouched
+
+
+def test_a_scene_without_design_needs_wrt(cli, tiny, tmp_path):
+    text = (tmp_path / "tiny.toml").read_text()
+    (tmp_path / "fixed.toml").write_text(text[: text.index("[[design]]")])
+    answer = cli("check", "fixed.toml")
+    assert answer.code == 2 and len(answer.lines) == 1 and "--wrt" in answer.err
+    assert cli("check", "fixed.toml", "--wrt", "gravity", "--horizon", "2").code == 0

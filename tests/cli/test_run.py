@@ -56,10 +56,17 @@ def test_a_run_that_fails_exits_1_and_says_why(cli, tiny, tmp_path):
     assert found["status"] == "failed" and found["reason"] in answer.err and found["state_hash"] is None
 
 
-def test_a_folder_that_is_a_file_is_refused(cli, tiny, tmp_path):
+@pytest.mark.parametrize("option, name", [("--out", "o/p"), ("--json", "o/r.json"), ("--video", "o/v.mp4")])
+def test_a_place_that_cannot_hold_the_result_is_refused_at_once(cli, tiny, tmp_path, monkeypatch, option, name):
+    monkeypatch.setattr("taichi_sim.simulation.Simulation.__init__", None)  # nothing is built
     (tmp_path / "o").write_text("")
-    answer = cli("run", tiny, "--out", "o/p")
-    assert answer.code == 2 and "o is a file" in answer.err
+    answer = cli("run", tiny, option, name)
+    assert answer.code == 2 and len(answer.lines) == 1 and "o is a file" in answer.err
+    (tmp_path / "o").unlink()
+    (tmp_path / "o").mkdir()
+    monkeypatch.setattr("os.access", lambda *_: False)
+    answer = cli("run", tiny, option, name)
+    assert answer.code == 2 and len(answer.lines) == 1 and "cannot be written to" in answer.err
 
 
 @pytest.mark.parametrize(
