@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -153,7 +154,7 @@ class Objective:
         if self.callback is not None:
             left = None
             if self._simulated:
-                left = (self.budget - self.used) * sum(self._simulated) / len(self._simulated)
+                left = (self.budget - self.used) * median(self._simulated)  # the first one compiles
             best = self.best.loss if self.best else math.nan
             self.callback(
                 Record(

@@ -7,7 +7,11 @@ def test_quiet_when_all_is_well():
 
 def test_erratic_gradients_are_named():
     (note,) = history_notes([3.0, 2.0, 2.5, 1.0, 1.0], [1.0, 2.0, 5e7, 1.0, 0.1])
-    assert "evaluation 2" in note and "1e8" in note
+    assert "evaluation 2" in note and "1e7" in note
+
+
+def test_converging_gradients_are_not_erratic():
+    assert history_notes([3.0, 2.0, 1.0, 0.5, 0.1, 0.0], [1e5, 1.0, 1e-3, 1e-5, 1e-7, 1e-9]) == []
 
 
 def test_no_progress_is_named():
