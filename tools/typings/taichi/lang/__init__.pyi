@@ -1,0 +1,5 @@
+from typing import Any
+
+impl: Any
+
+def __getattr__(name: str) -> Any: ...
