@@ -19,8 +19,22 @@ _WHERE = {
     **{
         name: "taichi_sim.scene.schema"
         for name in (
-            "Scene", "Domain", "Wall", "SolverSettings", "Material", "Override", "Region", "Body", "Obstacle",
-            "Field", "Actuator", "Signal", "Objective", "Design", "Camera", "Profile",
+            "Scene",
+            "Domain",
+            "Wall",
+            "SolverSettings",
+            "Material",
+            "Override",
+            "Region",
+            "Body",
+            "Obstacle",
+            "Field",
+            "Actuator",
+            "Signal",
+            "Objective",
+            "Design",
+            "Camera",
+            "Profile",
         )
     },
 }

@@ -52,9 +52,7 @@ class _Entry:
 class Contacts(Binding):
     """Builds each node's list of contacts; rebuilt only when an obstacle moves."""
 
-    def __init__(
-        self, walls: list[WallContact], obstacles: list[ObstacleContact], plan: MpmPlan, room: int
-    ) -> None:
+    def __init__(self, walls: list[WallContact], obstacles: list[ObstacleContact], plan: MpmPlan, room: int) -> None:
         self.walls, self.obstacles, self.plan, self.room = walls, obstacles, plan, room
         self.points = plan.node_positions()
         self.mirror = plan.canonical_nodes()
@@ -104,8 +102,15 @@ class Contacts(Binding):
         normal, alpha = np.zeros((self.room, dim)), np.zeros(self.room)
         self._entries, at = [], 0
 
-        def add(env: int, nodes: np.ndarray, n: np.ndarray, a: np.ndarray, what: str, friction: str | None,
-                obstacle: ObstacleContact | None) -> None:
+        def add(
+            env: int,
+            nodes: np.ndarray,
+            n: np.ndarray,
+            a: np.ndarray,
+            what: str,
+            friction: str | None,
+            obstacle: ObstacleContact | None,
+        ) -> None:
             nonlocal at
             own = (self.mirror[nodes] == nodes) & (count[env, nodes] < MOST_CONTACTS)
             nodes, n, a = nodes[own], n[own], a[own]
@@ -185,8 +190,11 @@ class Contacts(Binding):
                 out[entry.friction][entry.env] += friction_bar[rows].sum()
             if entry.obstacle is not None and len(entry.nodes):
                 out[entry.obstacle.position][entry.env] += self._position_bar(
-                    entry.obstacle, values[entry.obstacle.position][entry.env], self.points[entry.nodes],
-                    normal_bar[rows], alpha_bar[rows],
+                    entry.obstacle,
+                    values[entry.obstacle.position][entry.env],
+                    self.points[entry.nodes],
+                    normal_bar[rows],
+                    alpha_bar[rows],
                 )
         return out
 

@@ -64,9 +64,7 @@ class Judge:
         """(envs,) contribution of each term at frame ``f``, without its weight."""
         out = {}
         for term, share in self._active(terms, f):
-            found = [
-                self._evaluate(term, env, f, state, values).value * share for env in range(state["x"].shape[0])
-            ]
+            found = [self._evaluate(term, env, f, state, values).value * share for env in range(state["x"].shape[0])]
             out[term.name] = np.asarray(found)
         return out
 
@@ -94,8 +92,12 @@ class Judge:
                 scale = share * float(cotangents[term.name][env])
                 e = self._evaluate(term, env, f, state, values)
                 p = term.particles
-                for target, part in ((bars.x, e.position), (bars.v, e.velocity), (bars.rest, e.rest),
-                                     (bars.mass, e.mass)):
+                for target, part in (
+                    (bars.x, e.position),
+                    (bars.v, e.velocity),
+                    (bars.rest, e.rest),
+                    (bars.mass, e.mass),
+                ):
                     if part is not None:
                         target[env, p] += scale * part
                 if e.activation is not None:

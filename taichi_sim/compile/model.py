@@ -66,8 +66,14 @@ class Model:
         """Step limit of given values (without the head room of the design's bounds)."""
         s = self.scene
         return step_limit(
-            self.matter.bodies, values, {}, self.actuators.stiffness(values, {}), self.plan.spacing,
-            float(s.solver.cfl), self.limit.max_speed, s.dim,
+            self.matter.bodies,
+            values,
+            {},
+            self.actuators.stiffness(values, {}),
+            self.plan.spacing,
+            float(s.solver.cfl),
+            self.limit.max_speed,
+            s.dim,
         )
 
 
@@ -130,13 +136,22 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
     obstacles = _obstacles(scene, known)
     cells_per_step = float(max_speed) * dt / spacing
     plan = MpmPlan(
-        dim=dim, spacing=spacing, lower=tuple(np.asarray(domain.lower, float)),
+        dim=dim,
+        spacing=spacing,
+        lower=tuple(np.asarray(domain.lower, float)),
         upper=tuple(np.asarray(domain.upper, float)),
         periodic=tuple(domain.wall(f"{a}_lower").kind == "periodic" for a in "xyz"[:dim]),
-        envs=envs, partitions=1, particles=particles,
+        envs=envs,
+        partitions=1,
+        particles=particles,
         laws=tuple(map(kernel_functions, map(laws.get, laws_used))),
-        law_ranges=ranges, rows=matter.rows, groups=groups, fields=len(scene.fields), contacts=1,
-        driven=driven, driven_frames=frames if in_time else 1,
+        law_ranges=ranges,
+        rows=matter.rows,
+        groups=groups,
+        fields=len(scene.fields),
+        contacts=1,
+        driven=driven,
+        driven_frames=frames if in_time else 1,
         sort_every=_sort_every(scene.solver.sort_every, cells_per_step),
         segment_mode=envs > 1 or particles < SMALL,
     )
@@ -151,13 +166,32 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         n = b.particles.stop - b.particles.start
         rows[b.particles] = b.rows.start + (np.arange(n) if b.per_particle else 0)
     return Model(
-        scene=scene, bodies=bodies, slices=slices, plan=plan, substeps=substeps, limit=limit, values=values,
-        quantities=known, start=start, matter=matter, contacts=contacts, actuators=actuators,
+        scene=scene,
+        bodies=bodies,
+        slices=slices,
+        plan=plan,
+        substeps=substeps,
+        limit=limit,
+        values=values,
+        quantities=known,
+        start=start,
+        matter=matter,
+        contacts=contacts,
+        actuators=actuators,
         judge=Judge(terms, frames, frame_dt),
-        bindings=[Scalars(), matter, start, contacts, actuators, Fields(gains, times, envs),
-                  Pushes(pushes, plan.driven_frames, envs, particles, dim)],
-        law_order=order, tags=np.stack([rows, group_of], axis=1).astype(np.int32),
-        field_accelerations=accelerations, bounds=bounds,
+        bindings=[
+            Scalars(),
+            matter,
+            start,
+            contacts,
+            actuators,
+            Fields(gains, times, envs),
+            Pushes(pushes, plan.driven_frames, envs, particles, dim),
+        ],
+        law_order=order,
+        tags=np.stack([rows, group_of], axis=1).astype(np.int32),
+        field_accelerations=accelerations,
+        bounds=bounds,
         notes=[note for b in bodies for note in b.notes],
     )
 
@@ -171,9 +205,7 @@ def _check_push(path: str, shape: tuple[int, ...], full: tuple[int, ...]) -> Non
         )
 
 
-def _initial_values(
-    scene: Scene, bodies: list[BodyParticles], known: dict[str, Quantity], envs: int
-) -> Values:
+def _initial_values(scene: Scene, bodies: list[BodyParticles], known: dict[str, Quantity], envs: int) -> Values:
     values: Values = {}
     for path, quantity in known.items():
         value = quantity.value
@@ -229,8 +261,9 @@ def _body_matter(
             raise ValueError(f"{bad} has {size} entries, body {body.name!r} has {n} particles: give one each")
         volume = body.rest_volume
         count = n if sizes or np.ptp(volume) > 1e-12 * volume.max() else 1
-        out.append(BodyMatter(body.name, law, density, parameters, volume[:count], slices[body.name],
-                              slice(row, row + count)))
+        out.append(
+            BodyMatter(body.name, law, density, parameters, volume[:count], slices[body.name], slice(row, row + count))
+        )
         row += count
     return out
 
@@ -259,11 +292,20 @@ def _actuation(
     acts = []
     for a, (name, actuator) in enumerate(scene.actuators.items()):
         prefix = f"actuators.{name}"
-        signal = Driven(signal_kinds.get(actuator.signal.kind),
-                        _quantified(f"{prefix}.signal", actuator.signal.parameters, known))
+        signal = Driven(
+            signal_kinds.get(actuator.signal.kind), _quantified(f"{prefix}.signal", actuator.signal.parameters, known)
+        )
         groups = tuple(int(renumber[i]) for i in used if combinations[i, a])
-        acts.append(Actuation(name, actuator.body, actuator_kinds.get(actuator.kind),
-                              _quantified(prefix, actuator.parameters, known), signal, groups))
+        acts.append(
+            Actuation(
+                name,
+                actuator.body,
+                actuator_kinds.get(actuator.kind),
+                _quantified(prefix, actuator.parameters, known),
+                signal,
+                groups,
+            )
+        )
     return acts, renumber[group_of].astype(np.int32), len(used) + 1
 
 
@@ -277,7 +319,10 @@ def _selection(body: BodyParticles, where: slice, region: str | None) -> np.ndar
 
 
 def _terms(
-    scene: Scene, bodies: list[BodyParticles], slices: dict[str, slice], known: dict[str, Quantity],
+    scene: Scene,
+    bodies: list[BodyParticles],
+    slices: dict[str, slice],
+    known: dict[str, Quantity],
     actuators: list[str],
 ) -> list[Term]:
     by_name = {b.name: b for b in bodies}
@@ -295,8 +340,17 @@ def _terms(
         columns = np.array([i for i, a in enumerate(actuators) if wanted in ("*", a)], int)
         if kind.name == "effort" and not len(columns):
             raise ValueError(f"objectives.{name}: measures effort, but the scene has no actuators")
-        terms.append(Term(name, kind, _quantified(f"objectives.{name}", objective.parameters, known), chosen, columns,
-                          float(objective.weight), objective.when == "running"))
+        terms.append(
+            Term(
+                name,
+                kind,
+                _quantified(f"objectives.{name}", objective.parameters, known),
+                chosen,
+                columns,
+                float(objective.weight),
+                objective.when == "running",
+            )
+        )
     return terms
 
 
@@ -347,8 +401,14 @@ def _walls(scene: Scene, known: dict[str, Quantity]) -> list[WallContact]:
         if wall.kind == "periodic":
             continue
         friction = f"domain.walls.{name}.friction"
-        out.append(WallContact("xyz".index(name[0]), -1 if name.endswith("lower") else 1, wall.kind,
-                               friction if friction in known else None))
+        out.append(
+            WallContact(
+                "xyz".index(name[0]),
+                -1 if name.endswith("lower") else 1,
+                wall.kind,
+                friction if friction in known else None,
+            )
+        )
     return out
 
 
@@ -358,8 +418,16 @@ def _obstacles(scene: Scene, known: dict[str, Quantity]) -> list[ObstacleContact
     for name, o in scene.obstacles.items():
         friction = f"obstacles.{name}.friction"
         shape = resolve_shape(o.shape, scene.dim, f"obstacles.{name}.shape", folder)
-        out.append(ObstacleContact(name, shape, np.asarray(o.rotation), o.kind, f"obstacles.{name}.position",
-                                   friction if friction in known else None))
+        out.append(
+            ObstacleContact(
+                name,
+                shape,
+                np.asarray(o.rotation),
+                o.kind,
+                f"obstacles.{name}.position",
+                friction if friction in known else None,
+            )
+        )
     return out
 
 
@@ -380,5 +448,3 @@ def _field_accelerations(scene: Scene, plan: MpmPlan) -> np.ndarray:
     points = plan.node_positions()[plan.canonical_nodes()]
     found = [field_kinds.get(f.kind).acceleration(f.parameters, points) for f in scene.fields.values()]
     return np.concatenate(found) if found else np.zeros((1, plan.dim))
-
-

@@ -42,26 +42,24 @@ def _mean(key: str) -> tuple[Callable, Callable]:
 
 
 QUANTITIES: dict[str, Quantity] = {
-    "position": Quantity(
-        "positions", "m", lambda s, p: s["x"][p], lambda s, p, bar: {"x": bar}
-    ),
-    "velocity": Quantity(
-        "velocities", "m/s", lambda s, p: s["v"][p], lambda s, p, bar: {"v": bar}
-    ),
-    "deformation": Quantity(
-        "deformation gradients", "1", lambda s, p: s["F"][p], lambda s, p, bar: {"F": bar}
-    ),
+    "position": Quantity("positions", "m", lambda s, p: s["x"][p], lambda s, p, bar: {"x": bar}),
+    "velocity": Quantity("velocities", "m/s", lambda s, p: s["v"][p], lambda s, p, bar: {"v": bar}),
+    "deformation": Quantity("deformation gradients", "1", lambda s, p: s["F"][p], lambda s, p, bar: {"F": bar}),
     "center_of_mass": Quantity("centre of mass", "m", *_mean("x")),
     "mean_velocity": Quantity("velocity of the centre of mass", "m/s", *_mean("v")),
     "momentum": Quantity(
-        "linear momentum", "kg m/s", lambda s, p: s["mass"][p] @ s["v"][p],
+        "linear momentum",
+        "kg m/s",
+        lambda s, p: s["mass"][p] @ s["v"][p],
         lambda s, p, bar: {"v": s["mass"][p][:, None] * bar, "mass": s["v"][p] @ bar},
     ),
     "kinetic_energy": Quantity(
-        "kinetic energy of the particles", "J",
+        "kinetic energy of the particles",
+        "J",
         lambda s, p: np.asarray(0.5 * np.sum(s["mass"][p] * np.sum(s["v"][p] ** 2, axis=1))),
         lambda s, p, bar: {
-            "v": bar * s["mass"][p][:, None] * s["v"][p], "mass": 0.5 * bar * np.sum(s["v"][p] ** 2, axis=1)
+            "v": bar * s["mass"][p][:, None] * s["v"][p],
+            "mass": 0.5 * bar * np.sum(s["v"][p] ** 2, axis=1),
         },
     ),
     "elastic_energy": Quantity("stored energy", "J", lambda s, p: np.asarray(np.sum(s["energy"][p]))),
