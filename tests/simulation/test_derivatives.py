@@ -80,6 +80,28 @@ def test_arrays_and_profiles_agree_with_finite_differences():
         assert len(report.rows) == 4 * len(paths)
 
 
+def test_three_dimensions_agree_with_finite_differences():
+    """Contact with friction and a turned, spinning body."""
+    changes = {
+        "dim": 3, "gravity": [0.0, 0.5, -9.0], "domain.lower": [0.0] * 3, "domain.upper": [0.6, 0.6, 0.6],
+        "domain.walls": {"default": "slip", "z_lower": {"kind": "separate", "friction": 0.3}},
+        "bodies": {"block": {
+            "shape": {"kind": "box", "lower": [0.2, 0.2, 0.03], "upper": [0.4, 0.35, 0.18]}, "material": "jelly",
+            "velocity": [0.5, 0.1, -1.0], "rotation": [0.1, 0.2, -0.1], "angular_velocity": [0.5, -0.2, 0.3],
+            "particles_per_cell": 4.0,
+        }},
+        "obstacles": {"rock": {"shape": {"kind": "sphere", "center": [0.25, 0.25, 0.0], "radius": 0.1},
+                               "friction": 0.2}},
+        "fields": DELETE, "actuators": DELETE, "design": DELETE, "duration": 0.1,
+        "objectives": {"reach": {"kind": "distance", "body": "block", "target": [0.7, 0.3, 0.2]}},
+    }  # fmt: skip
+    with build(changes) as sim:
+        paths = list(sim.parameters())
+        assert {"bodies.block.rotation", "obstacles.rock.position", "bodies.block.angular_velocity"} <= set(paths)
+        report = sim.check_gradients(wrt=paths)
+        assert report.ok, report
+
+
 @pytest.mark.parametrize(
     ("binding", "path"),
     [
