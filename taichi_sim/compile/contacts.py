@@ -81,7 +81,6 @@ class Contacts(Binding):
         return candidates[distance < reach]
 
     def apply(self, values: Values, solver: MpmSolver) -> None:
-        envs = self.plan.envs
         key = b"".join(values[o.position].tobytes() for o in self.obstacles)
         if key != self._key:
             self._build(values, solver)
@@ -91,7 +90,17 @@ class Contacts(Binding):
             if entry.friction:
                 friction[entry.first : entry.first + len(entry.nodes)] = values[entry.friction][entry.env]
         solver.store.write("contact_friction", friction)
-        del envs
+
+    def touched(self, path: str, solver: MpmSolver) -> bool:
+        """Whether the last sweep met a contact with the wall or obstacle that ``path`` is a quantity of."""
+        owner = path.rpartition(".")[0] + "."
+        alpha_bar = solver.store.view("d_contact_alpha")
+        return any(
+            bool(np.any(alpha_bar[entry.first : entry.first + len(entry.nodes)]))
+            for entry in self._entries
+            if (entry.friction or "").startswith(owner)
+            or (entry.obstacle is not None and entry.obstacle.position.startswith(owner))
+        )
 
     def _build(self, values: Values, solver: MpmSolver) -> None:
         plan, dim = self.plan, self.plan.dim

@@ -111,10 +111,9 @@ def check_final(model: Model, final: dict[str, np.ndarray], substep: int) -> Non
 def why_zero(model: Model, solver: MpmSolver, path: str, values: Values) -> str:
     """Why the gradient by ``path`` is exactly zero, where it can be known."""
     parts = path.split(".")
-    touched = bool(np.any(solver.store.view("d_contact_alpha")))
     if parts[0] == "obstacles" or (parts[0] == "domain" and parts[-1] == "friction"):
-        name = parts[1] if parts[0] == "obstacles" else parts[2]
-        if parts[-1] == "friction" and touched:
+        name = parts[-2]
+        if parts[-1] == "friction" and model.contacts.touched(path, solver):
             return f"no sliding contact with {name!r} in this rollout"
         return f"no contact with {name!r} in this rollout"
     if parts[0] == "actuators" and len(parts) > 2:
@@ -124,6 +123,8 @@ def why_zero(model: Model, solver: MpmSolver, path: str, values: Values) -> str:
         ):
             return f"actuator {parts[1]!r} has strength 0"
         return f"nothing that counts depends on body {actuator.body!r} there, or its signal is saturated"
+    if parts[0] == "materials" and not any(path in body.paths for body in model.matter.bodies):
+        return f"no body is made of {parts[1]!r} with this value"
     if parts[0] == "bodies":
         return f"nothing that counts depends on body {parts[1]!r}"
     return "no path leads from it to what is measured"
