@@ -15,6 +15,12 @@ from taichi_sim.solvers.mpm.solver import MpmSolver
 #: right derivative of a jagged map; with half a cell the map is smooth enough to descend on.
 RAMP = 0.5
 
+#: The normal is the gradient of the distance by central differences this wide, in cells: where its curvature jumps
+#: (along the edge of a flat face) the normal still has a derivative.
+WIDTH = 0.01
+#: Where opposite faces are equally near, that gradient is short and its direction has no derivative.
+RIDGE = 0.5
+
 
 @dataclass(frozen=True)
 class WallContact:
@@ -166,20 +172,23 @@ class Contacts(Binding):
         s = np.clip((reach - self._distance(obstacle, position, points)) / (2 * reach), 0.0, 1.0)
         return n, s * s * (3 - 2 * s), -6 * s * (1 - s) / (2 * reach)
 
-    def _normal(self, obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """Outward unit normal (n, dim): gradient of the distance, by central differences."""
-        h = 1e-4 * self.plan.spacing
-        gradient = np.stack(
+    def _gradient(self, obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray, h: float) -> np.ndarray:
+        """(n, dim) gradient of the distance by central differences of step ``h``."""
+        return np.stack(
             [
                 self._distance(obstacle, position, points + h * axis)
                 - self._distance(obstacle, position, points - h * axis)
                 for axis in np.eye(self.plan.dim)
             ],
             axis=1,
-        )
+        ) / (2 * h)
+
+    def _normal(self, obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """Outward unit normal (n, dim): direction of the distance's gradient."""
+        gradient = self._gradient(obstacle, position, points, WIDTH * self.plan.spacing)
         length = np.linalg.norm(gradient, axis=1, keepdims=True)
         fallback = np.eye(self.plan.dim)[-1]
-        return np.where(length > h, gradient / np.maximum(length, 1e-300), fallback)
+        return np.where(length > 1e-3, gradient / np.maximum(length, 1e-300), fallback)
 
     def pullback(self, values: Values, solver: MpmSolver) -> Values:
         store = solver.store
@@ -212,14 +221,20 @@ class Contacts(Binding):
     ) -> np.ndarray:
         """Moving an obstacle by δ is moving the nodes by -δ: chain through distance and normal."""
         n, _, slope = self._geometry(obstacle, position, points)
-        bar = -((a_bar * slope) @ n)
-        h = 1e-3 * self.plan.spacing
+        h = WIDTH * self.plan.spacing
+        gradient = self._gradient(obstacle, position, points, h)
+        length = np.linalg.norm(gradient, axis=1, keepdims=True)
+        bar = n_bar - np.sum(n_bar * n, axis=1, keepdims=True) * n
+        bar = np.where(length > RIDGE, bar / np.maximum(length, RIDGE), 0.0)
+        moved = self._slope(obstacle, position, points) * (a_bar * slope)[:, None]
         for d, axis in enumerate(np.eye(self.plan.dim)):
-            turned = self._normal(obstacle, position, points + h * axis) - self._normal(
-                obstacle, position, points - h * axis
-            )
-            bar[d] -= np.sum(n_bar * turned) / (2 * h)
-        return bar
+            ends = [self._slope(obstacle, position, points + sign * h * axis) for sign in (1, -1)]
+            moved = moved + bar[:, d : d + 1] * (ends[0] - ends[1]) / (2 * h)
+        return -np.sum(moved, axis=0)
+
+    def _slope(self, obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """(n, dim) derivative of the distance, as exact as differences are."""
+        return self._gradient(obstacle, position, points, 1e-3 * WIDTH * self.plan.spacing)
 
 
 def _local(obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray) -> np.ndarray:

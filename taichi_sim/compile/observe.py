@@ -1,6 +1,7 @@
 """Observables: what can be read from a state by path, with the derivative where there is one.
 
-Paths: ``bodies.B.<quantity>``, ``bodies.B.regions.R.<quantity>``, or ``<quantity>`` of everything together.
+Paths: ``bodies.B.<quantity>``, ``bodies.B.regions.R.<quantity>``, or ``<quantity>`` of everything together. Sums are
+written without matrix products, which may add up in another order on another number of threads.
 """
 
 from collections.abc import Callable
@@ -35,8 +36,9 @@ def _mean(key: str) -> tuple[Callable, Callable]:
         return np.sum((m / m.sum())[:, None] * s[key][p], axis=0)
 
     def vjp(s: State, p: np.ndarray, bar: np.ndarray) -> State:
-        share = s["mass"][p] / s["mass"][p].sum()
-        return {key: share[:, None] * bar, "mass": (s[key][p] - value(s, p)) @ bar / s["mass"][p].sum()}
+        total = s["mass"][p].sum()
+        apart = np.einsum("nd,d->n", s[key][p] - value(s, p), bar)
+        return {key: (s["mass"][p] / total)[:, None] * bar, "mass": apart / total}
 
     return value, vjp
 
@@ -50,8 +52,8 @@ QUANTITIES: dict[str, Quantity] = {
     "momentum": Quantity(
         "linear momentum",
         "kg m/s",
-        lambda s, p: s["mass"][p] @ s["v"][p],
-        lambda s, p, bar: {"v": s["mass"][p][:, None] * bar, "mass": s["v"][p] @ bar},
+        lambda s, p: np.sum(s["mass"][p][:, None] * s["v"][p], axis=0),
+        lambda s, p, bar: {"v": s["mass"][p][:, None] * bar, "mass": np.einsum("nd,d->n", s["v"][p], bar)},
     ),
     "kinetic_energy": Quantity(
         "kinetic energy of the particles",

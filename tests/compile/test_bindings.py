@@ -172,7 +172,6 @@ def test_actuators_and_their_way_back(dim):
     binding, values = drives(dim)
     solver = StubSolver()
 
-
     pullback_agrees(binding, values, ("active_stress", "active_acceleration"), solver, values)
     stress = solver["active_stress"].reshape(FRAMES, ENVS, 4, dim, dim)
     push = solver["active_acceleration"].reshape(FRAMES, ENVS, 4, dim)
