@@ -83,7 +83,13 @@ def fluid() -> ts.Scene:
 
 def smooth_scenes() -> list[ts.Scene]:
     """Every law, in both dimensions."""
-    return [solid("neo_hookean"), solid("fixed_corotated"), solid("neo_hookean", 3), solid("fixed_corotated", 3), fluid()]
+    return [
+        solid("neo_hookean"),
+        solid("fixed_corotated"),
+        solid("neo_hookean", 3),
+        solid("fixed_corotated", 3),
+        fluid(),
+    ]
 
 
 def extrapolated(function: Callable[[float], float], wanted: float) -> float:

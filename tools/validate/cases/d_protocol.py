@@ -26,7 +26,7 @@ def difference(a: np.ndarray, b: np.ndarray) -> float:
 def run(quick: bool) -> Report:
     report = Report("D")
     series = []
-    for number, scene in enumerate(smooth_scenes()[:: 2 if quick else 1]):
+    for scene in smooth_scenes()[:: 2 if quick else 1]:
         with ts.Simulation(scene, precision="f64") as sim:
             _, gradients = sim.value_and_grad("loss", list(sim.parameters()))
             moved = {path: one for path, one in gradients.items() if np.any(one)}
