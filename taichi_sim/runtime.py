@@ -135,7 +135,7 @@ def start(precision: str = "f32", arch: str = "cpu", threads: int | None = None)
         raise ValueError(f"precision must be 'f32' or 'f64', got {precision!r}")
     if arch not in ("cpu", "cuda"):
         raise ValueError(f"arch must be 'cpu' or 'cuda', got {arch!r}")
-    if threads is not None and (not isinstance(threads, int) or threads < 1):
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
         raise ValueError(f"threads must be a whole number of at least 1, got {threads!r}")
     with launch_lock:
         program = _program()
