@@ -1,5 +1,7 @@
 """A small MPM problem built directly on the solver, for tests of its adjoints."""
 
+import itertools
+
 import numpy as np
 
 from taichi_sim import runtime
@@ -167,7 +169,7 @@ class Case:
         solver.begin(0)
         solver.write_first_slot({k: values[k] for k in ("x", "v", "C", "F")} | {"id": np.tile(np.arange(n), envs)})
         marks = [0, *cuts, self.substeps]
-        for a, b in zip(marks[:-1], marks[1:], strict=True):
+        for a, b in itertools.pairwise(marks):
             solver.forward(a, b, record)
         return {k: solver.in_body_order(k, self.substeps).reshape(self.values[k].shape) for k in ("x", "v", "C", "F")}
 
@@ -183,7 +185,7 @@ class Case:
         for k, values in self.seed.items():
             solver.add_adjoint(k, values.reshape(plan.envs, plan.particles, *values.shape[1:]))
         marks = [0, *cuts, self.substeps]
-        for a, b in reversed(list(zip(marks[:-1], marks[1:], strict=True))):
+        for a, b in reversed(list(itertools.pairwise(marks))):
             solver.backward(a, b)
         out = {k: solver.adjoint_in_body_order(k).reshape(self.values[k].shape) for k in ("x", "v", "C", "F")}
         for k in PARAMETERS[4:]:
