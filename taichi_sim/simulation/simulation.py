@@ -114,7 +114,7 @@ class Simulation(Engine):
         self._alive()
         changed = {name: self._checked(name, value) for name in self._paths(path)}
         self._values.update(changed)
-        self._final = None
+        self._final = self.rollout = None
 
     def _checked(self, name: str, value: Any) -> np.ndarray:
         """``value`` as an array (envs, …) of the quantity ``name``."""
@@ -279,8 +279,9 @@ class Simulation(Engine):
             shape = (len(particles),) if self.envs == 1 else (self.envs, len(particles))
             real, dim = self._runtime.real, self.dim
             element = ti.types.matrix(dim, dim, real) if path.endswith("deformation") else ti.types.vector(dim, real)
-            self._user_arrays[path] = ti.ndarray(element, shape, needs_grad=True)
-            self._fill_user_arrays([path])
+            with off_tape():
+                self._user_arrays[path] = ti.ndarray(element, shape, needs_grad=True)
+                self._fill_user_arrays([path])
         return self._user_arrays[path]
 
     def _fill_user_arrays(self, paths: "Iterable[str] | None" = None) -> None:
