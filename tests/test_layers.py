@@ -95,3 +95,9 @@ def test_scenes_are_pure_data():
     loaded = loaded_by("import taichi_sim as ts; ts.Domain(upper=[1, 1], cells=8); ts.Scene")
     assert "msgspec" in loaded
     assert loaded & {"taichi", "trimesh", "matplotlib", "imageio", "imageio_ffmpeg", "PIL", "rich", "scipy"} == set()
+
+
+def test_no_two_test_files_of_one_name():
+    """Pytest imports them by their name alone."""
+    names = [file.name for file in Path(__file__).parent.rglob("test_*.py")]
+    assert sorted(set(names)) == sorted(names)
