@@ -25,7 +25,7 @@ except ImportError as error:  # slim images lack libX11, which Taichi's wheel ne
 
 __all__ = ["Runtime", "current", "free", "impl", "launch_lock", "ndarray", "start", "ti"]
 
-#: Taichi compiles and launches from one thread at a time; two threads compiling cold crash the process.
+#: Taichi allocates, compiles and launches from one thread at a time; two threads compiling cold crash the process.
 launch_lock = threading.RLock()
 
 
@@ -55,7 +55,8 @@ class _Freed(_Owned):
 
 def ndarray(element, shape) -> ti.Ndarray:
     """A Taichi array that lives until :func:`free`, or until the runtime ends. Arguments as of ``ti.ndarray``."""
-    array = ti.ndarray(element, shape)
+    with launch_lock:
+        array = ti.ndarray(element, shape)
     if type(array) is ScalarNdarray:
         array.__class__ = _Owned
     return array
@@ -65,10 +66,11 @@ def free(array: ti.Ndarray, runtime: "Runtime") -> None:
     """Free the memory of an array made under ``runtime``. Safe to call twice, and after the runtime is gone."""
     if type(array) is _Freed:
         return
-    if runtime.alive:
-        impl.get_runtime().prog.delete_ndarray(array.arr)
-    del array.arr
-    array.__class__ = _Freed
+    with launch_lock:
+        if runtime.alive:
+            impl.get_runtime().prog.delete_ndarray(array.arr)
+        del array.arr
+        array.__class__ = _Freed
 
 
 class Runtime:

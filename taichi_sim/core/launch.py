@@ -73,9 +73,10 @@ class PlainLaunch:
         ]
 
     def __call__(self, *integers: int) -> None:
-        for index, value in zip(self._integers, integers, strict=True):
-            self._arguments[index] = value
-        self._kernel(*self._arguments)
+        with launch_lock:
+            for index, value in zip(self._integers, integers, strict=True):
+                self._arguments[index] = value
+            self._kernel(*self._arguments)
 
 
 @ti.kernel
@@ -106,7 +107,12 @@ def _prebinding_works(runtime: Runtime) -> bool:
 
 
 def bind_launch(runtime: Runtime, kernel: Any, arguments: list[Any], plain: bool = False) -> Launch:
-    """Bind ``kernel`` to ``arguments`` (arrays, templates, and 0 for every integer given later)."""
-    if plain or runtime.arch != "cpu" or not _prebinding_works(runtime):
-        return PlainLaunch(kernel, arguments)
-    return PreboundLaunch(kernel, arguments)
+    """Bind ``kernel`` to ``arguments`` (arrays, templates, and 0 for every integer given later).
+
+    Under the lock: two Python threads that compile at once crash the process, or find themselves inside each other's
+    kernel.
+    """
+    with launch_lock:
+        if plain or runtime.arch != "cpu" or not _prebinding_works(runtime):
+            return PlainLaunch(kernel, arguments)
+        return PreboundLaunch(kernel, arguments)

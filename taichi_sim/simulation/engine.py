@@ -291,7 +291,8 @@ class Engine:
         for matter in self.model.matter.bodies:
             p = matter.particles
             material = table[env * self.model.plan.rows + self.model.tags[p, 0]]
-            out[p] = material[:, 0] * point.energy(matter.law, deformation[env, p], material[:, 2:])
+            with off_tape():
+                out[p] = material[:, 0] * point.energy(matter.law, deformation[env, p], material[:, 2:])
         return out
 
     # ---- backwards ----

@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,11 @@ State = dict[str, np.ndarray]
 
 
 class Snapshots:
-    """States by segment number. The folder of those on disk is made when needed and removed by :meth:`close`."""
+    """States by segment number.
+
+    The folder of those on disk is made when needed, and removed by :meth:`close`, or with this object, or when the
+    program ends.
+    """
 
     def __init__(self) -> None:
         self._memory: dict[int, State] = {}
@@ -25,6 +30,7 @@ class Snapshots:
             return
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="taichi-sim-"))
+            self._remove = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         file = self._folder / f"{segment}.npz"
         np.savez(file, **state)  # type: ignore[arg-type]
         self._disk[segment] = file
@@ -52,5 +58,5 @@ class Snapshots:
         """Forget all and remove the folder."""
         self.clear()
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._remove()
             self._folder = None

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterator
 
-from taichi_sim.runtime import impl, ti
+from taichi_sim.runtime import impl, launch_lock, ti
 
 
 def recording() -> bool:
@@ -35,11 +35,13 @@ def on_tape(forward: Callable[[], None], backward: Callable[[], None]) -> None:
 def off_tape() -> Iterator[None]:
     """What is launched in here an open tape of the user does not see.
 
-    Otherwise it would differentiate our own kernels too: filling an array, say, whose gradient would be lost.
+    Otherwise it would differentiate our own kernels too: filling an array, say, whose gradient would be lost. Taichi
+    has one tape a process, so another Python thread waits here.
     """
-    state = impl.get_runtime()
-    before, state.grad_replaced = state.grad_replaced, True
-    try:
-        yield
-    finally:
-        state.grad_replaced = before
+    with launch_lock:
+        state = impl.get_runtime()
+        before, state.grad_replaced = state.grad_replaced, True
+        try:
+            yield
+        finally:
+            state.grad_replaced = before

@@ -1,8 +1,11 @@
 """Operators bound by name, and launches that are bound once."""
 
+import threading
+
 import numpy as np
 import pytest
 
+from taichi_sim import runtime
 from taichi_sim.core import launch
 from taichi_sim.core.array import Array
 from taichi_sim.core.operator import bind_kernel, operator
@@ -157,3 +160,39 @@ def test_launches_that_give_something_else_are_not_trusted(store, monkeypatch):
     assert launch._works[1] is False
     monkeypatch.undo()
     assert type(move.bind(store, law=doubled)) is launch.PreboundLaunch
+
+
+def test_threads_of_python_take_turns(f64):
+    """Each allocates, compiles and launches on its own; without turns they meet inside each other's kernels."""
+
+    def kernel_of(k: int):
+        @ti.kernel
+        def add(weight: A1, count: ti.i32):
+            for p in weight:
+                weight[p] = weight[p] + count * ti.static(k)
+
+        return add
+
+    found: dict[int, list[float] | Exception] = {}
+
+    def work(thread: int) -> None:
+        try:
+            sums = []
+            for k in range(3):
+                own = Store(f64, ARRAYS, {"particle": 4}, 2, 4, 1, 1)
+                add = bind_kernel(kernel_of(10 * thread + k), own, {}, plain=k == 1)
+                for _ in range(50):
+                    add(1)
+                sums.append(float(own.view("weight").sum()))
+                own.close()
+            found[thread] = sums
+        except Exception as error:
+            found[thread] = error
+
+    threads = [threading.Thread(target=work, args=(t,), daemon=True) for t in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert found == {t: [4 * 50.0 * (10 * t + k) for k in range(3)] for t in range(4)}
+    assert runtime.current() is f64

@@ -1,6 +1,7 @@
 """Building, living side by side, closing: memory comes back, and what is gone says so."""
 
 import resource
+import threading
 
 import numpy as np
 import pytest
@@ -58,6 +59,32 @@ def test_two_live_side_by_side():
         assert two.value_and_grad()[0] == second[0]
         with build() as three:
             assert three.value_and_grad()[0] == first[0]
+
+
+def test_threads_of_python_may_each_have_one():
+    speeds = [0.0, 0.1, 0.2]
+    with build() as sim:
+        expected = []
+        for speed in speeds:
+            sim.set("bodies.block.velocity", [speed, -1.0])
+            expected.append(sim.value_and_grad()[0])
+    found: dict[int, object] = {}
+
+    def work(k: int) -> None:
+        try:
+            with build({"bodies.block.velocity": [speeds[k], -1.0]}) as own:
+                values = {own.value_and_grad()[0] for _ in range(3)}
+                own.observe("elastic_energy")
+                found[k] = values
+        except Exception as error:
+            found[k] = error
+
+    threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert found == {k: {expected[k]} for k in range(3)}
 
 
 def test_the_scene_is_not_changed():

@@ -150,6 +150,16 @@ def test_running_does_not_depend_on_the_tape(sim, loss):
     assert sim.state_hash() == plain
 
 
+def test_looking_inside_a_tape_is_not_recorded(sim, loss):
+    value, gradients = through_tape(sim, loss, (squared_distance, "bodies.block.position"))
+    loss.fill(0.0)
+    with ti.ad.Tape(loss):
+        sim.run()
+        assert sim.observe("elastic_energy") > 0
+        squared_distance(sim.array("bodies.block.position"), loss)
+    assert loss[0] == value and all(np.array_equal(sim.gradient(p), gradients[p]) for p in PATHS)
+
+
 def test_running_twice_in_a_tape_is_refused(sim, loss):
     with pytest.raises(RuntimeError, match=r"call run\(\) once in a tape"), ti.ad.Tape(loss):
         sim.run()

@@ -1,5 +1,6 @@
 """The timeline on a stepper made of NumPy: a nonlinear map whose derivative is known, whatever the schedule."""
 
+import gc
 import tempfile
 from pathlib import Path
 
@@ -230,6 +231,16 @@ def test_snapshots_on_disk_are_removed(tmp_path, monkeypatch):
     rollout.timeline.close()
     assert folders(tmp_path) == []
     monkeypatch.undo()
+
+
+def test_they_are_removed_with_a_timeline_nobody_closed(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    rollout = Rollout(5, ON_DISK)
+    rollout.run(True)
+    assert folders(tmp_path)
+    del rollout
+    gc.collect()
+    assert folders(tmp_path) == []
 
 
 def test_a_snapshot_is_what_was_saved(tmp_path, monkeypatch):
