@@ -1,5 +1,6 @@
 """Methods that use one gradient at a time."""
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -10,11 +11,15 @@ from taichi_sim.optimization.problem import Point
 
 __all__ = ["adam", "gd"]
 
+#: Gradients in memory count at most this many times the present one. Far from the solution gradients can be
+#: larger by decades (a stiffness off by ten), and Adam's long memory of them would stop it on the way.
+_FORGET = 4.0
+
 _STUCK = "no point on the way of the last step can be simulated"
 
 
 def _adam(objective: Objective, start: Point, options: Mapping[str, float]) -> str:
-    lr, beta1, beta2 = options["lr"], options["beta1"], options["beta2"]
+    beta1, beta2 = options["beta1"], options["beta2"]
     point = start
     mean, square = np.zeros_like(start.z), np.zeros_like(start.z)
     step = 0
@@ -23,11 +28,23 @@ def _adam(objective: Objective, start: Point, options: Mapping[str, float]) -> s
         mean = beta1 * mean + (1 - beta1) * point.gradient
         square = beta2 * square + (1 - beta2) * point.gradient**2
         root = np.sqrt(square / (1 - beta2**step))
+        present = norm(point.gradient)
+        if norm(root) > _FORGET * present > 0:
+            factor = _FORGET * present / norm(root)
+            mean, root, square = factor * mean, factor * root, factor**2 * square
         direction = np.divide(mean / (1 - beta1**step), root, out=np.zeros_like(root), where=root > 0)
+        lr = options["lr"] * _fade(objective.used / objective.budget, options["fade"])
         new = objective.towards(point, point.z - lr * direction)
         if new is None:
             return _STUCK
         point = new
+
+
+def _fade(spent: float, part: float) -> float:
+    """Factor of the step: 1, then down a half cosine to 0.05 over the last ``part`` of the budget."""
+    if spent <= 1 - part:
+        return 1.0
+    return 0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * (spent - (1 - part)) / part))
 
 
 adam = methods.add(
@@ -38,6 +55,7 @@ adam = methods.add(
             Parameter("lr", "1", 0.1, "length of a step in each scaled variable", low=0, low_open=True),
             Parameter("beta1", "1", 0.9, "memory of the mean gradient", low=0, high=1, high_open=True),
             Parameter("beta2", "1", 0.999, "memory of the mean squared gradient", low=0, high=1, high_open=True),
+            Parameter("fade", "1", 0.25, "last part of the budget over which the steps shrink", low=0, high=1),
         ),
         _adam,
     )
