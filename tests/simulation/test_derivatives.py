@@ -361,3 +361,18 @@ def test_the_design_is_the_default(sim):
 def test_finite_differences_need_double_precision_and_one_environment():
     with build(envs=2) as sim, pytest.raises(ValueError, match=r"one environment: use envs=1"):
         sim.check_gradients()
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_substeps_within_a_megabyte():
+    """Four hundred seconds of the scene, differentiated: thousands of segments, snapshots in memory and on disk."""
+    changes = {"duration": 400.0, "frame_dt": 0.4, "objectives.climb.when": "final"}
+    paths = ["gravity", "dt", "bodies.block.velocity"]
+    found = []
+    for memory in ("60MB", "1MB"):
+        with build(changes, memory=memory) as sim:
+            assert sim.schedule.substeps == 100_000 and sim.schedule.factor < 5
+            found.append(sim.value_and_grad("loss", paths))
+            assert sim._timeline.substeps_run <= sim.schedule.replayed * sim.schedule.segment
+    assert sim.schedule.on_disk > 0
+    assert_same(found[1], found[0], 1e-12)
