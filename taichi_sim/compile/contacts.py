@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from taichi_sim.compile.binding import Binding, Values, per_env
+from taichi_sim.core.errors import RolloutError
 from taichi_sim.scene.pose import rotation_matrix
 from taichi_sim.scene.shapes.shape import Shape
 from taichi_sim.solvers.mpm.arrays import MpmPlan
@@ -86,6 +87,15 @@ class Contacts(Binding):
         distance = self._distance(obstacle, position, self.points[candidates])
         return candidates[distance < reach]
 
+    def most_nodes(self, obstacle: ObstacleContact, position: np.ndarray, moves: bool) -> int:
+        """Nodes the obstacle may touch: anywhere if it has an end, else (a plane) twice what it touches at
+        ``position``, or all of them where it is a design variable (``moves``)."""
+        if obstacle.shape.bounded:
+            lower, upper = obstacle.shape.bounds()
+            cells = (upper - lower) / self.plan.spacing + 2 * RAMP
+            return min(self.plan.nodes, int(np.prod(1.1 * cells + 3)))  # turned, its box meets a few nodes more
+        return self.plan.nodes if moves else min(self.plan.nodes, 2 * len(self._near(obstacle, position)) + 32)
+
     def apply(self, values: Values, solver: MpmSolver) -> None:
         key = b"".join(values[o.position].tobytes() for o in self.obstacles)
         if key != self._key:
@@ -131,7 +141,7 @@ class Contacts(Binding):
             nodes, n, a = nodes[own], n[own], a[own]
             end = at + len(nodes)
             if end > self.room:
-                raise ValueError(
+                raise RolloutError(
                     f"obstacles touch {end:,} grid nodes, room was made for {self.room:,}: an obstacle was moved far "
                     "into the domain; build the simulation at the new position"
                 )

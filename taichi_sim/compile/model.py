@@ -9,7 +9,7 @@ import numpy as np
 from taichi_sim.actuation.actuator import actuators as actuator_kinds
 from taichi_sim.actuation.signal import signals as signal_kinds
 from taichi_sim.compile.binding import Binding, Values
-from taichi_sim.compile.contacts import RAMP, Contacts, ObstacleContact, WallContact
+from taichi_sim.compile.contacts import Contacts, ObstacleContact, WallContact
 from taichi_sim.compile.drives import Actuation, Actuators, Driven, Fields, Pushes, Quantified
 from taichi_sim.compile.judge import Judge, Term
 from taichi_sim.compile.limits import StepLimit, default_max_speed, step_limit
@@ -156,7 +156,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         segment_mode=envs > 1 or particles < SMALL,
     )
     _check_size(plan)
-    contacts, room = _contacts(walls, obstacles, plan, values)
+    contacts, room = _contacts(walls, obstacles, plan, values, bounds)
     plan = replace(plan, contacts=room, partitions=1 if plan.segment_mode else scene.solver.partitions)
     contacts.plan = plan
     terms = _terms(scene, bodies, slices, known, [a.name for a in acts])
@@ -432,14 +432,17 @@ def _obstacles(scene: Scene, known: dict[str, Quantity]) -> list[ObstacleContact
 
 
 def _contacts(
-    walls: list[WallContact], obstacles: list[ObstacleContact], plan: MpmPlan, values: Values
+    walls: list[WallContact],
+    obstacles: list[ObstacleContact],
+    plan: MpmPlan,
+    values: Values,
+    bounds: dict[str, tuple[np.ndarray, np.ndarray]],
 ) -> tuple[Contacts, int]:
-    """The binding, and rows of its table: the walls', and twice what the obstacles need where they start."""
+    """The binding, and rows of its table: the walls', and what the obstacles may need wherever they are moved."""
     contacts = Contacts(walls, obstacles, plan, 1)
     room = sum(len(contacts._wall_nodes(w)) for w in walls)
     for o in obstacles:
-        near = len(contacts._near(o, values[o.position][0]))
-        room += 2 * near + int(RAMP * 64)
+        room += contacts.most_nodes(o, values[o.position][0], moves=o.position in bounds)
     contacts.room = max(1, room * plan.envs)
     return contacts, contacts.room
 

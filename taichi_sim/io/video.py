@@ -16,6 +16,7 @@ from taichi_sim.io.atomic import replacing, write_atomic
 from taichi_sim.io.gif import GifWriter
 
 ALLOWED = "NAME.mp4, NAME.gif, NAME-%04d.png, or a folder name without an ending (frames as 0000.png, 0001.png, …)"
+SIGNATURE = "taichi-sim"
 FASTEST_GIF = 50.0  # frames/s; viewers slow down anything faster
 
 
@@ -30,7 +31,9 @@ class VideoInfo(NamedTuple):
 
 
 def check_video_path(path: str | os.PathLike[str]) -> str:
-    """What :func:`write_video` would make of a path: ``"mp4"``, ``"gif"`` or ``"png"``. ``ValueError`` if nothing.
+    """What :func:`write_video` would make of a path: ``"mp4"``, ``"gif"`` or ``"png"``.
+
+    Raises ``ValueError`` if nothing, and for a folder with pictures of somebody else's that frames would replace.
 
     For refusing a mistyped name before a long run.
     """
@@ -40,9 +43,9 @@ def check_video_path(path: str | os.PathLike[str]) -> str:
         if path.is_dir():
             raise ValueError(f"video {path}: is a folder, expected the name of a file")
         return ending[1:]
-    if ending == ".png" and re.fullmatch(r"[^%]*%0\dd[^%]*", path.name):
-        return "png"
-    if ending == "" and path.name and "%" not in path.name and not path.is_file():
+    pattern = ending == ".png" and re.fullmatch(r"[^%]*%0\dd[^%]*", path.name)
+    if pattern or (ending == "" and path.name and "%" not in path.name and not path.is_file()):
+        _frames_of(*_sequence(path))
         return "png"
     raise ValueError(f"video {path}: cannot be written; allowed: {ALLOWED}")
 
@@ -170,12 +173,8 @@ def _write_gif(path: Path, frames: Iterator[np.ndarray], fps: float, shape: tupl
 
 
 def _write_pngs(path: Path, frames: Iterator[np.ndarray], fps: float, shape: tuple[int, ...]) -> VideoInfo:
-    if path.suffix:  # a pattern
-        folder, name = path.parent, path.name
-    else:
-        folder, name = path, "%04d.png"
-    before, digits, after = re.split(r"%0(\d)d", name)
-    old = re.compile(re.escape(before) + r"\d{" + digits + r",}" + re.escape(after))
+    folder, name = _sequence(path)
+    _frames_of(folder, name)
     folder.mkdir(parents=True, exist_ok=True)
     waiting = folder / f".frames.{os.getpid()}-{os.urandom(4).hex()}"
     waiting.mkdir()
@@ -185,9 +184,8 @@ def _write_pngs(path: Path, frames: Iterator[np.ndarray], fps: float, shape: tup
             (waiting / (name % count)).write_bytes(_png(frame))
             count += 1
         _expect(path, count, len(list(waiting.iterdir())))
-        for file in folder.iterdir():
-            if old.fullmatch(file.name):
-                file.unlink()
+        for file in _frames_of(folder, name):
+            file.unlink()
         for k in range(count):
             os.replace(waiting / (name % k), folder / (name % k))
     finally:
@@ -195,7 +193,38 @@ def _write_pngs(path: Path, frames: Iterator[np.ndarray], fps: float, shape: tup
     return VideoInfo(path, count, fps, shape[1], shape[0])
 
 
+def _sequence(path: Path) -> tuple[Path, str]:
+    """Folder of a sequence, and the pattern of its names."""
+    return (path.parent, path.name) if path.suffix else (path, "%04d.png")
+
+
+def _frames_of(folder: Path, name: str) -> list[Path]:
+    """Frames an earlier sequence of ours left in ``folder``. Raises ``ValueError`` if somebody else's files have such
+    names: they would be replaced."""
+    before, digits, after = re.split(r"%0(\d)d", name)
+    alike = re.compile(re.escape(before) + r"\d{" + digits + r",}" + re.escape(after))
+    found = sorted(file for file in folder.iterdir() if alike.fullmatch(file.name)) if folder.is_dir() else []
+    for file in found:
+        if not _is_ours(file):
+            raise ValueError(f"video {folder}: holds {file.name}, which was not written here; choose another folder")
+    return found
+
+
+def _is_ours(file: Path) -> bool:
+    """Whether we signed a picture (every PNG of ours says so in its header)."""
+    from PIL import Image
+
+    try:
+        with Image.open(file) as image:
+            return image.info.get("Software") == SIGNATURE
+    except OSError:
+        return False
+
+
 def _png(frame: np.ndarray) -> bytes:
     import imageio.v3
+    from PIL.PngImagePlugin import PngInfo
 
-    return imageio.v3.imwrite("<bytes>", frame, extension=".png", plugin="pillow", compress_level=6)
+    signed = PngInfo()
+    signed.add_text("Software", SIGNATURE)
+    return imageio.v3.imwrite("<bytes>", frame, extension=".png", plugin="pillow", compress_level=6, pnginfo=signed)

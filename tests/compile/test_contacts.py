@@ -5,6 +5,7 @@ import pytest
 from stub import StubSolver, plan, pullback_agrees
 
 from taichi_sim.compile.contacts import Contacts, ObstacleContact, WallContact
+from taichi_sim.core.errors import RolloutError
 from taichi_sim.scene.shapes.shape import resolve_shape
 from taichi_sim.solvers.mpm.contact import KINDS, MOST_CONTACTS
 
@@ -166,7 +167,7 @@ def test_an_obstacle_moved_far_into_the_domain_is_refused():
     binding, values, solver = contacts([rock], room=room)
     binding.apply(values, solver)
     values[rock.position] = np.array([[0.0, 0.9]])
-    with pytest.raises(ValueError, match=r"obstacles touch \d+ grid nodes, room was made for \d+"):
+    with pytest.raises(RolloutError, match=r"obstacles touch \d+ grid nodes, room was made for \d+"):
         binding.apply(values, solver)
 
 
@@ -188,3 +189,38 @@ def test_who_was_touched():
     entry = next(e for e in binding._entries if e.obstacle is not None and e.obstacle.name == "rock")
     bar[entry.first + len(entry.nodes) - 1] = 1.0
     assert [binding.touched(path, solver) for path in paths] == [True, True, False, False, False]
+
+
+@pytest.mark.parametrize("turn", [0.0, 0.3, np.pi / 4])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"kind": "box", "lower": [0.0, 0.0], "upper": [0.45, 0.13]},
+        {"kind": "sphere", "center": [0.1, 0.1], "radius": 0.17},
+    ],
+)
+def test_there_is_room_for_an_obstacle_wherever_it_is_moved(shape, turn):
+    """One that starts outside the domain touches few nodes there."""
+    rock = obstacle(shape=shape, rotation=turn)
+    binding, values, _ = contacts([rock], room=10)
+    binding.room = sum(len(binding._wall_nodes(w)) for w in binding.walls)
+    binding.room += binding.most_nodes(rock, np.array([5.0, 5.0]), moves=True)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        values[rock.position] = rng.uniform(-0.2, 0.6, (1, 2))
+        binding.apply(values, _Roomy())
+
+
+class _Roomy:
+    """Takes whatever is written."""
+
+    store = type("Store", (), {"write": staticmethod(lambda name, values: None)})()
+
+
+def test_a_plane_that_moves_may_touch_every_node():
+    floor = obstacle(shape={"kind": "plane", "point": [0.0, 0.0], "normal": [0.0, 1.0]})
+    binding, _, _ = contacts([floor])
+    low = np.array([0.0, -5.0])
+    assert (
+        binding.most_nodes(floor, low, moves=True) == binding.plan.nodes > binding.most_nodes(floor, low, moves=False)
+    )

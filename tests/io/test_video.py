@@ -80,6 +80,19 @@ def test_png_sequence_in_a_folder_and_by_pattern(tmp_path):
     assert sorted(f for f in os.listdir(tmp_path) if f != "frames") == ["clip-000.png", "clip-001.png"]
 
 
+@pytest.mark.parametrize(("name", "theirs"), [("pics", "pics/2023.png"), ("f-%03d.png", "f-007.png")])
+@pytest.mark.parametrize("content", ["picture", "words"])
+def test_pictures_of_somebody_else_are_not_replaced(tmp_path, name, theirs, content):
+    file = tmp_path / theirs
+    file.parent.mkdir(exist_ok=True)
+    Image.new("RGB", (4, 4)).save(file) if content == "picture" else file.write_text("mine")
+    before = file.read_bytes()
+    for attempt in (lambda: check_video_path(tmp_path / name), lambda: write_video(tmp_path / name, [marked(0)] * 2)):
+        with pytest.raises(ValueError, match=file.name):
+            attempt()
+    assert file.read_bytes() == before and len(list(file.parent.iterdir())) == 1
+
+
 @pytest.mark.parametrize("name", ["clip.mp4", "clip.gif", "frames", "f-%04d.png"])
 def test_no_frames_is_an_error_and_no_file(tmp_path, name):
     with pytest.raises(ValueError, match="no frames"):
