@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from taichi_sim import runtime
-from taichi_sim.core.errors import RolloutError
 from taichi_sim.io.results import versions, write_result
 from taichi_sim.optimization.health import history_notes
 from taichi_sim.optimization.journal import Journal
@@ -94,8 +93,10 @@ def optimize(
             )
             problem.apply(outcome.best.z)
             simulation.run()
-        except (RolloutError, KeyboardInterrupt) as error:
-            folder_state.broken("failed" if isinstance(error, RolloutError) else "interrupted", str(error))
+        except BaseException as error:  # whatever it was, the record may not go on saying "running"
+            interrupted = isinstance(error, KeyboardInterrupt)
+            reason = "interrupted" if interrupted else f"{type(error).__name__}: {error}"
+            folder_state.broken("interrupted" if interrupted else "failed", reason)
             raise
         base["state_hash"] = simulation.state_hash()
         base["peak_memory_mb"] = round(float(simulation.peak_memory_mb), 1)

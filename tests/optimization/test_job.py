@@ -104,6 +104,16 @@ def test_interrupted_and_resumed_equals_uninterrupted(built, tmp_path):
     assert (tmp_path / "cut" / JOURNAL).read_text().count("\n") == 21
 
 
+def test_a_record_never_stays_running_after_an_error(built, tmp_path):
+    def fail(record):
+        raise LookupError("something nobody thought of")
+
+    with pytest.raises(LookupError):
+        optimize(Scene(), "adam", 20, tmp_path, callback=fail)
+    found = read(tmp_path)
+    assert found["status"] == "failed" and "nobody thought of" in found["reason"]
+
+
 def test_resume_refuses_another_scene_before_building_anything(built, tmp_path):
     optimize(Scene(), "adam", 3, tmp_path)
     with pytest.raises(ValueError, match=r"scene .*, now"):
