@@ -55,7 +55,7 @@ adam = methods.add(
             Parameter("lr", "1", 0.1, "length of a step in each scaled variable", low=0, low_open=True),
             Parameter("beta1", "1", 0.9, "memory of the mean gradient", low=0, high=1, high_open=True),
             Parameter("beta2", "1", 0.999, "memory of the mean squared gradient", low=0, high=1, high_open=True),
-            Parameter("fade", "1", 0.25, "last part of the budget over which the steps shrink", low=0, high=1),
+            Parameter("fade", "1", 0.1, "last part of the budget over which the steps shrink", low=0, high=1),
         ),
         _adam,
     )
