@@ -219,20 +219,24 @@ def test_results_do_not_hang_on_what_was_asked_before(sim):
 
 
 @pytest.mark.parametrize("segment", [1, 7, 20, 64, 60, 59, 13])
-def test_the_segment_does_not_matter(expected, segment):
+def test_the_segment_does_not_matter(sim, expected, segment):
     """60 substeps, sorted every 5, frames every 5: with a running objective that looks into the middle of segments."""
-    with build(segment=segment) as sim:
-        assert sim.schedule.segment == min(segment, 60)
-        assert_same(sim.value_and_grad("loss", list(expected[1])), expected, 1e-12)
+    with build(segment=segment) as other:
+        assert other.schedule.segment == min(segment, 60)
+        found = other.value_and_grad("loss", list(expected[1]))
+        assert found[0] == expected[0] and other.state_hash() == sim.state_hash()
+        assert_same(found, expected, 1e-12)
 
 
 @pytest.mark.parametrize("every", [1, 3, 4, 10])
 def test_where_particles_are_sorted_matters_to_rounding_only(expected, every):
     """Sorts within a frame, at its edges and across; segments that begin between two sorts."""
-    found = []
+    found, states = [], set()
     for segment in (1, 7, 60):
         with build({"solver.sort_every": every}, segment=segment) as sim:
             found.append(sim.value_and_grad("loss", list(expected[1])))
+            states.add(sim.state_hash())
+    assert len(states) == 1
     assert_same(found[1], found[0], 1e-12)
     assert_same(found[2], found[0], 1e-12)
     assert_same(found[0], expected, 1e-7)

@@ -144,12 +144,12 @@ def test_again_gives_the_same_bits(memory):
 def test_recording_changes_nothing(segment):
     rollout = Rollout(segment, 10**6)
     loss = rollout.run(True)
-    rollout.gradient()
     assert rollout.run(False) == loss
     assert [t for t, _ in rollout.visited] == list(EVENTS)
     assert max(k for _, k in rollout.visited) <= min(segment, UNRECORDED)
     assert rollout.timeline.schedule.segment == segment, "the schedule is as it was"
     assert rollout.map.recorded == []
+    assert rollout.timeline.snapshots._memory == {}, "nothing is kept of the recorded run"
 
 
 def test_a_run_that_fails_leaves_the_schedule_alone():
