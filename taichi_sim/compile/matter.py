@@ -5,7 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from taichi_sim.compile.binding import Binding, Values
-from taichi_sim.laws.law import Law
+from taichi_sim.laws.law import Law, laws
+from taichi_sim.scene.bodies import BodyParticles
+from taichi_sim.scene.presets import resolve_material
+from taichi_sim.scene.schema import Scene
 from taichi_sim.solvers.mpm.solver import MpmSolver
 
 #: Nodes lighter than this share of the lightest particle are left alone. Momentum is lost there, so it has to be
@@ -104,3 +107,43 @@ def add_to(out: Values, values: Values, path: str, part: np.ndarray) -> None:
     if part.reshape(part.shape[0], -1).shape[1] != int(np.prod(shape[1:], dtype=int)):
         part = part.reshape(part.shape[0], -1).sum(axis=1)
     out[path] = out.get(path, 0.0) + np.asarray(part).reshape(shape)
+
+
+def body_matter(
+    scene: Scene, bodies: list[BodyParticles], slices: dict[str, slice], values: Values
+) -> list[BodyMatter]:
+    """Material of every body. Raises ``ValueError`` for values per particle that are not as many as the particles."""
+    out, row = [], 0
+    for body in bodies:
+        found = resolve_material(scene, scene.bodies[body.name].material)
+        law = laws.get(found.law)
+        own, shared = f"bodies.{body.name}.material", f"materials.{found.shared}"
+        names = ["density", *(p.name for p in law.parameters if p.kind == "real" and p.differentiable)]
+        where = {name: f"{own if name in found.overridden else shared}.{name}" for name in names}
+        density, parameters = where["density"], {name: path for name, path in where.items() if name != "density"}
+        paths = list(where.values())
+        n = len(body.points_rest)
+        sizes = {int(np.prod(values[p].shape[1:], dtype=int)) for p in paths if values[p].ndim > 1}
+        for size in sizes - {n}:
+            bad = next(p for p in paths if values[p].ndim > 1 and values[p][0].size == size)
+            raise ValueError(f"{bad} has {size} entries, body {body.name!r} has {n} particles: give one each")
+        volume = body.rest_volume
+        count = n if sizes or np.ptp(volume) > 1e-12 * volume.max() else 1
+        out.append(
+            BodyMatter(body.name, law, density, parameters, volume[:count], slices[body.name], slice(row, row + count))
+        )
+        row += count
+    return out
+
+
+def law_order(bodies: list[BodyMatter], names: list[str]) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:
+    """Particles grouped by law, and the range of each law."""
+    order, ranges, at = [], [], 0
+    for name in names:
+        for body in bodies:
+            if body.law.name == name:
+                order.append(np.arange(body.particles.start, body.particles.stop))
+        size = sum(map(len, order)) - at
+        ranges.append((at, at + size))
+        at += size
+    return np.concatenate(order).astype(np.int32), tuple(ranges)

@@ -1,0 +1,120 @@
+"""Who drives whom and who is judged: actuators, force fields and objectives of a scene, tied to particles and paths."""
+
+from typing import Any
+
+import numpy as np
+
+from taichi_sim.actuation.actuator import actuators as actuator_kinds
+from taichi_sim.actuation.signal import signals as signal_kinds
+from taichi_sim.compile.drives import Actuation, Driven, Quantified
+from taichi_sim.compile.judge import Term
+from taichi_sim.core.errors import unknown
+from taichi_sim.objectives.objective import objectives as objective_kinds
+from taichi_sim.scene.bodies import BodyParticles
+from taichi_sim.scene.fields.field import fields as field_kinds
+from taichi_sim.scene.paths import Quantity
+from taichi_sim.scene.schema import Scene
+from taichi_sim.solvers.mpm.arrays import MpmPlan
+
+
+def actuation(
+    scene: Scene, bodies: list[BodyParticles], slices: dict[str, slice], particles: int, known: dict[str, Quantity]
+) -> tuple[list[Actuation], np.ndarray, int]:
+    """Actuators, group of every particle (0: none) and number of groups."""
+    by_name = {b.name: b for b in bodies}
+    members = np.zeros((len(scene.actuators), particles), bool)
+    for a, actuator in enumerate(scene.actuators.values()):
+        members[a, _selection(by_name[actuator.body], slices[actuator.body], actuator.region)] = True
+    combinations, group_of = np.unique(members.T, axis=0, return_inverse=True)
+    group_of = np.asarray(group_of).reshape(-1)
+    if not len(scene.actuators):
+        return [], np.zeros(particles, np.int32), 1
+    empty = [i for i, c in enumerate(combinations) if not c.any()]
+    renumber = np.zeros(len(combinations), int)
+    used = [i for i in range(len(combinations)) if i not in empty]
+    renumber[used] = np.arange(1, len(used) + 1)
+    acts = []
+    for a, (name, actuator) in enumerate(scene.actuators.items()):
+        prefix = f"actuators.{name}"
+        signal = Driven(
+            signal_kinds.get(actuator.signal.kind), _quantified(f"{prefix}.signal", actuator.signal.parameters, known)
+        )
+        groups = tuple(int(renumber[i]) for i in used if combinations[i, a])
+        acts.append(
+            Actuation(
+                name,
+                actuator.body,
+                actuator_kinds.get(actuator.kind),
+                _quantified(prefix, actuator.parameters, known),
+                signal,
+                groups,
+            )
+        )
+    return acts, renumber[group_of].astype(np.int32), len(used) + 1
+
+
+def field_gains(scene: Scene, known: dict[str, Quantity]) -> list[Driven]:
+    """Signals of the force fields that have one."""
+    return [
+        Driven(signal_kinds.get(f.signal.kind), _quantified(f"fields.{name}.signal", f.signal.parameters, known))
+        for name, f in scene.fields.items()
+        if f.signal is not None
+    ]
+
+
+def field_accelerations(scene: Scene, plan: MpmPlan) -> np.ndarray:
+    """(fields · nodes, dim) m/s², of all force fields at the nodes of one environment."""
+    points = plan.node_positions()[plan.canonical_nodes()]
+    found = [field_kinds.get(f.kind).acceleration(f.parameters, points) for f in scene.fields.values()]
+    return np.concatenate(found) if found else np.zeros((1, plan.dim))
+
+
+def terms(
+    scene: Scene,
+    bodies: list[BodyParticles],
+    slices: dict[str, slice],
+    known: dict[str, Quantity],
+    actuators: list[str],
+) -> list[Term]:
+    """The objectives, with the particles and the actuators (of those named) each looks at."""
+    by_name = {b.name: b for b in bodies}
+    terms = []
+    total = sum(len(b.points_rest) for b in bodies)
+    for name, objective in scene.objectives.items():
+        kind = objective_kinds.get(objective.kind)
+        if objective.body is None:
+            chosen = np.arange(total)
+        else:
+            chosen = _selection(by_name[objective.body], slices[objective.body], objective.region)
+        wanted = str(objective.parameters.get("actuators", "*"))
+        if wanted != "*" and wanted not in actuators:
+            raise ValueError(f"objectives.{name}.actuators: {unknown('actuator', wanted, actuators)}")
+        columns = np.array([i for i, a in enumerate(actuators) if wanted in ("*", a)], int)
+        if kind.name == "effort" and not len(columns):
+            raise ValueError(f"objectives.{name}: measures effort, but the scene has no actuators")
+        terms.append(
+            Term(
+                name,
+                kind,
+                _quantified(f"objectives.{name}", objective.parameters, known),
+                chosen,
+                columns,
+                float(objective.weight),
+                objective.when == "running",
+            )
+        )
+    return terms
+
+
+def _quantified(prefix: str, parameters: dict[str, Any], known: dict[str, Quantity]) -> Quantified:
+    names = tuple(name for name in parameters if f"{prefix}.{name}" in known)
+    return Quantified(prefix, names, {k: v for k, v in parameters.items() if k not in names})
+
+
+def _selection(body: BodyParticles, where: slice, region: str | None) -> np.ndarray:
+    """Indices, over all bodies, of a body's or region's particles."""
+    if region is None:
+        return np.arange(where.start, where.stop)
+    if region not in body.regions:
+        raise ValueError(f"body {body.name!r}: {unknown('region', region, body.regions)}")
+    return where.start + np.asarray(body.regions[region])
