@@ -26,7 +26,9 @@ EXAMPLES = """examples:
   taichi-sim list laws
 
 `taichi-sim VERB --help` shows the options of a verb. SCENE is a file, or the name of a shipped scene
-(`taichi-sim list scenes`)."""
+(`taichi-sim list scenes`). With TAICHI_SIM_DEBUG=1 in the environment errors come with their traceback."""
+
+_TRACEBACK = " (TAICHI_SIM_DEBUG=1 shows the traceback)"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,7 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = None if os.environ.get("TAICHI_SIM_DEBUG") else _blame(error)
         if code is None:
             raise
-        return _say(str(error) or type(error).__name__, code)
+        own = error.__cause__ is not None  # raised by the user's own code
+        return _say(f"{str(error) or type(error).__name__}{_TRACEBACK if own else ''}", code)
 
 
 def _dispatch(words: list[str]) -> int:

@@ -38,9 +38,8 @@ def _run(arguments: argparse.Namespace, console: Console) -> int:
     common.writable("--frames", arguments.frames)
 
     from taichi_sim import runtime
-    from taichi_sim.core.errors import RolloutError
     from taichi_sim.io.results import write_result
-    from taichi_sim.optimization.result import base_record
+    from taichi_sim.optimization.result import base_record, ending
     from taichi_sim.simulation import Simulation
 
     began = time.perf_counter()
@@ -63,8 +62,8 @@ def _run(arguments: argparse.Namespace, console: Console) -> int:
         try:
             with console.progress("running") as update:
                 sim.run(record=bool(video or arguments.frames), progress=lambda t, total: update(t, total, ""))
-        except RolloutError as error:
-            failed = record("failed", reason=str(error))
+        except BaseException as error:  # an older record may not go on saying "finished"
+            failed = record(**ending(error))
             write_result(folder, failed)
             console.emit(failed)
             raise

@@ -72,7 +72,8 @@ class Judge:
         try:
             return term.kind.evaluate(term.parameters.at(values, env), self.frame(term, env, f, state))
         except ValueError as error:
-            raise ValueError(f"objectives.{term.name}: {error}") from None
+            where = f" in environment {env}" if len(state["x"]) > 1 else ""
+            raise ValueError(f"objectives.{term.name}{where}: {error}") from error.__cause__  # the user's own error
 
     def seed(
         self,

@@ -16,7 +16,7 @@ from taichi_sim.optimization.health import history_notes
 from taichi_sim.optimization.journal import Journal
 from taichi_sim.optimization.loop import Outcome, Record, minimise, prepare
 from taichi_sim.optimization.problem import Problem
-from taichi_sim.optimization.result import OptimizationResult, base_record
+from taichi_sim.optimization.result import OptimizationResult, base_record, ending
 
 __all__ = ["JOURNAL", "optimize"]
 
@@ -94,9 +94,7 @@ def optimize(
             problem.apply(outcome.best.z)
             simulation.run()
         except BaseException as error:  # whatever it was, the record may not go on saying "running"
-            interrupted = isinstance(error, KeyboardInterrupt)
-            reason = "interrupted" if interrupted else f"{type(error).__name__}: {error}"
-            folder_state.broken("interrupted" if interrupted else "failed", reason)
+            folder_state.broken(**ending(error))
             raise
         base["state_hash"] = simulation.state_hash()
         base["peak_memory_mb"] = round(float(simulation.peak_memory_mb), 1)

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from taichi_sim.core.errors import RolloutError
 from taichi_sim.io.results import FORMAT, versions
 
-__all__ = ["OptimizationResult", "base_record"]
+__all__ = ["OptimizationResult", "base_record", "ending"]
 
 
 def base_record(
@@ -46,6 +47,14 @@ def base_record(
         "peak_memory_mb": round(float(simulation.peak_memory_mb), 1),
         "state_hash": simulation.state_hash() if hashed else None,
     }
+
+
+def ending(error: BaseException) -> dict[str, str]:
+    """``status`` and ``reason`` of a record whose run was ended by ``error``."""
+    if isinstance(error, KeyboardInterrupt):
+        return {"status": "interrupted", "reason": "interrupted"}
+    said = str(error) if isinstance(error, ValueError | RolloutError) else f"{type(error).__name__}: {error}"
+    return {"status": "failed", "reason": said}
 
 
 @dataclass

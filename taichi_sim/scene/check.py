@@ -195,6 +195,7 @@ def _objective(scene: Scene, context: Context, path: str, objective: Objective) 
     try:
         kind.prepare(objective.parameters, context.folder or ".")
     except ValueError as error:
+        context.cause = error.__cause__ or context.cause
         context.add(path, str(error))
     driven = objective.parameters.get("actuators")
     if isinstance(driven, str) and not fnmatch.filter(scene.actuators, driven) and context.ok("actuators"):

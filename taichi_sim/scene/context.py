@@ -19,6 +19,8 @@ class Context:
         self.folder = folder
         self.dim: int | None = None
         self.problems: list[Problem] = []
+        #: The last exception that the user's own code raised, if it is behind a problem.
+        self.cause: BaseException | None = None
 
     def add(self, path: str, message: str, value: Any = _MISSING) -> Any:
         """Report a problem and return ``BAD``."""

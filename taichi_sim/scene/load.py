@@ -67,6 +67,6 @@ def from_dict(table: Mapping[str, Any], source: str | None = None, shown: str | 
     scene = read_scene(table, context)
     check(scene, context)
     if context.problems:
-        raise SceneError(context.problems, shown or source)
+        raise SceneError(context.problems, shown or source) from context.cause
     scene.source = source
     return scene

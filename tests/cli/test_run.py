@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from taichi_sim.core.errors import SceneError
 from taichi_sim.io.results import KEYS
 from taichi_sim.io.rollout import read_rollout
 
@@ -144,3 +145,44 @@ def test_f3_ten_times_the_step_is_refused_with_one_that_runs(cli, tiny, tmp_path
     assert answer.code == 0, answer.err
     found = json.loads((tmp_path / "r.json").read_text())
     assert found["dt"] <= float(allowed[1]) and np.isfinite(found["loss"])
+
+
+OWN = """
+[objectives.mine]
+kind = "function"
+body = "block"
+function = "mine.py:judge"
+"""
+
+
+@pytest.mark.parametrize("verb", ["run", "optimize"])
+def test_an_error_of_the_users_function_is_one_line_and_the_record_says_failed(cli, tiny, tmp_path, verb):
+    with open(tiny, "a") as file:
+        file.write(OWN)
+    (tmp_path / "mine.py").write_text("def judge(frame):\n    return frame.nothing, {}\n")
+    answer = cli(verb, tiny, "--out", "o")
+    assert answer.code == 2 and len(answer.lines) == 1, answer.err
+    for word in ("objectives.mine", f"{tmp_path / 'mine.py'}, line 2, in judge", "AttributeError", "TAICHI_SIM_DEBUG"):
+        assert word in answer.err
+    found = json.loads((tmp_path / "o" / "result.json").read_text())
+    assert found["status"] == "failed" and found["reason"] in answer.err and "line 2" in found["reason"]
+
+
+def test_debug_shows_the_traceback_and_the_first_error_is_its_cause(cli, tiny, tmp_path, monkeypatch):
+    with open(tiny, "a") as file:
+        file.write(OWN)
+    (tmp_path / "mine.py").write_text("1 / 0\n")
+    monkeypatch.setenv("TAICHI_SIM_DEBUG", "1")
+    with pytest.raises(SceneError, match=r"mine\.py, line 1: ZeroDivisionError") as caught:
+        cli("run", tiny)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_an_interrupted_run_says_so(cli, tiny, tmp_path, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("taichi_sim.simulation.Simulation.run", stop)
+    assert cli("run", tiny, "--out", "o").code == 130
+    found = json.loads((tmp_path / "o" / "result.json").read_text())
+    assert (found["status"], found["reason"]) == ("interrupted", "interrupted")

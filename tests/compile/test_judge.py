@@ -88,5 +88,20 @@ def test_errors_name_the_objective(state):
 
     kind = ObjectiveKind("broken", "", (), broken, lambda dim, rng: {})
     bad = Term("mine", kind, Quantified("objectives.mine", (), {}), np.arange(N), np.array([], int), 1.0, False)
-    with pytest.raises(ValueError, match=r"objectives.mine: objective 'broken': the value must be one finite number"):
+    with pytest.raises(
+        ValueError, match=r"objectives\.mine in environment 0: objective 'broken': the value must be one finite number"
+    ):
         Judge([bad], FRAMES, FRAME_DT).measure([bad], FRAMES, state, {})
+
+
+def test_errors_of_the_users_function_stay_the_cause_and_name_the_environment(state):
+    def own(frame):
+        if frame.mass[0] == state["mass"][1, 0]:
+            raise KeyError("mine")
+        return 0.0, {}
+
+    bad = term("mine", "function", function=own)
+    says = r"objectives\.mine in environment 1: objective 'function': .*own: .*test_judge\.py, line \d+, in own: KeyErr"
+    with pytest.raises(ValueError, match=says) as caught:
+        Judge([bad], FRAMES, FRAME_DT).measure([bad], FRAMES, state, {})
+    assert isinstance(caught.value.__cause__, KeyError)

@@ -138,3 +138,23 @@ def test_a_kernel_that_is_not_finite_is_named(f64) -> None:
     frame.position[:] = 0.0
     with pytest.raises(ValueError, match="roots: the derivative by position is not finite"):
         KIND.evaluate({"function": taichi_kernel(roots)}, frame)
+
+
+@ti.func
+def unsound(x):
+    return x + not_a_name  # noqa: F821  # pyright: ignore
+
+
+@ti.kernel
+def calls_unsound(position: ti.types.ndarray(ndim=2), loss: ti.types.ndarray(ndim=0)):
+    for i, j in position:
+        loss[None] += unsound(position[i, j])
+
+
+def test_what_taichi_refuses_is_said_in_one_line(f64) -> None:
+    with pytest.raises(ValueError) as caught:
+        KIND.evaluate({"function": taichi_kernel(calls_unsound)}, make_frame(2, 3))
+    said = str(caught.value)
+    assert "\n" not in said and f"{__file__}, line " in said
+    assert said.endswith(', in unsound: TaichiNameError: Name "not_a_name" is not defined'), said
+    assert isinstance(caught.value.__cause__, ti.TaichiCompilationError)

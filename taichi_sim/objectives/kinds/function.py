@@ -27,6 +27,7 @@ from taichi_sim.objectives.objective import (
     checked,
     objectives,
 )
+from taichi_sim.objectives.user_code import user_code
 
 _WHAT = "objective 'function'"
 
@@ -40,11 +41,23 @@ def _module_from_file(path: Path, changed: int) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        with user_code(_WHAT):
+            spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise
     return module
+
+
+def _module_by_name(place: str, name: str) -> ModuleType:
+    with user_code(_WHAT):
+        try:
+            return importlib.import_module(place)
+        except ModuleNotFoundError as error:
+            if error.name is None or not (place == error.name or place.startswith(f"{error.name}.")):
+                raise  # the module is there, but something it imports is not
+            missing = error.name
+    raise ValueError(f"{_WHAT}: there is no module {missing!r}; give 'file.py:{name}' for a file beside the scene")
 
 
 def _find(text: str, folder: Path) -> Callable[[Frame], Any]:
@@ -57,14 +70,7 @@ def _find(text: str, folder: Path) -> Callable[[Frame], Any]:
             raise ValueError(f"{_WHAT}: there is no file {path}")
         module = _module_from_file(path, path.stat().st_mtime_ns)
     else:
-        try:
-            module = importlib.import_module(place)
-        except ModuleNotFoundError as error:
-            if error.name is None or not (place == error.name or place.startswith(f"{error.name}.")):
-                raise  # the module is there, but something it imports is not
-            raise ValueError(
-                f"{_WHAT}: there is no module {error.name!r}; give 'file.py:{name}' for a file beside the scene"
-            ) from None
+        module = _module_by_name(place, name)
     if not hasattr(module, name):
         functions = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
         raise ValueError(f"{_WHAT}: {place} has {unknown('function', name, functions)}")
@@ -94,7 +100,8 @@ def _locked(frame: Frame) -> Frame:
 def _rule(p: Values, frame: Frame) -> Evaluation:
     function = p["function"]
     what = f"{_WHAT}: {getattr(function, '__qualname__', repr(function))}"
-    result = function(_locked(frame))
+    with user_code(what):
+        result = function(_locked(frame))
     if not isinstance(result, Evaluation):
         if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], Mapping)):
             raise ValueError(
