@@ -17,7 +17,7 @@ from taichi_sim.compile.judge import Judge
 from taichi_sim.compile.limits import StepLimit, default_max_speed, step_limit
 from taichi_sim.compile.matter import Matter, body_matter, law_order
 from taichi_sim.compile.scalars import Scalars
-from taichi_sim.compile.sizes import check_size, sort_every, substeps_per_frame
+from taichi_sim.compile.sizes import check_grid_memory, check_size, check_values_memory, sort_every, substeps_per_frame
 from taichi_sim.compile.start import BodyStart, Start
 from taichi_sim.laws.law import kernel_functions, laws
 from taichi_sim.scene.bodies import BodyParticles, build_bodies
@@ -85,6 +85,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         slices[body.name] = slice(at, at + len(body.points_rest))
         at += len(body.points_rest)
     particles = at
+    check_values_memory(bodies, known, envs)
     values = initial_values(scene, bodies, known, envs)
     bounds = admissible(scene, known)
 
@@ -148,6 +149,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         segment_mode=envs > 1 or particles < SMALL,
     )
     check_size(plan)
+    check_grid_memory(plan, frames)
     contacts, room = barriers.contacts_and_room(walls, obstacles, plan, values, bounds)
     plan = replace(plan, contacts=room, partitions=1 if plan.segment_mode else scene.solver.partitions)
     contacts.plan = plan

@@ -1,10 +1,13 @@
-"""What a scene may ask for: substeps of a frame, sorts, grid nodes."""
+"""What a scene may ask for: substeps of a frame, sorts, grid nodes, memory."""
 
 import numpy as np
 
 from taichi_sim.compile.limits import StepLimit
+from taichi_sim.core.memory import refuse_beyond_memory
+from taichi_sim.scene.bodies import BodyParticles
+from taichi_sim.scene.paths import Quantity
 from taichi_sim.scene.schema import Scene
-from taichi_sim.solvers.mpm.arrays import MOST_DRIFT, MpmPlan
+from taichi_sim.solvers.mpm.arrays import MOST_DRIFT, MpmPlan, footprint
 from taichi_sim.solvers.mpm.spline import NODE_MASK
 
 
@@ -35,3 +38,29 @@ def check_size(plan: MpmPlan) -> None:
             f"domain.spacing = {plan.spacing:g} m makes a grid of {' x '.join(map(str, plan.sizes))} nodes: too large; "
             "use a larger spacing or a smaller domain"
         )
+
+
+def check_values_memory(bodies: list[BodyParticles], known: dict[str, Quantity], envs: int) -> None:
+    """Raise ``ValueError`` where the values and initial states of ``envs`` environments are more than memory holds:
+    three copies of each value (the scene's, those set, their gradients), two of each state."""
+    dim = len(bodies[0].center)
+    state = sum(b.count for b in bodies) * 2 * (dim + dim**2)
+    values = sum(np.size(q.value) for q in known.values())
+    what = f"{envs} environments of {sum(b.count for b in bodies)} particles" if envs > 1 else "the bodies"
+    fix = "use fewer envs" if envs > 1 else "use a larger domain.spacing or fewer particles_per_cell"
+    refuse_beyond_memory(what, 8.0 * envs * (3 * values + 2 * state), fix)
+
+
+def check_grid_memory(plan: MpmPlan, frames: int) -> None:
+    """Raise ``ValueError`` where the least a rollout can do with (a segment of one sort interval, f32) and the lists of
+    node positions and contacts on the host are more than memory holds."""
+    host = plan.nodes * (4 * plan.dim + 2) * 8 + plan.envs * plan.nodes * 12
+    host += plan.fields * plan.nodes * plan.dim * 16
+    need = footprint(plan, "f32", frames, plan.sort_every + 1, 0) + host
+    grid = " x ".join(map(str, plan.sizes))
+    copies = f"{plan.envs} times " if plan.envs > 1 else ""
+    refuse_beyond_memory(
+        f"a rollout with {copies}a grid of {grid} nodes and {plan.particles} particles over {frames} frames",
+        need,
+        "use a larger domain.spacing, a smaller domain" + (" or fewer envs" if plan.envs > 1 else ""),
+    )

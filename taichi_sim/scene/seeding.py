@@ -1,10 +1,10 @@
 """Particles that fill a shape: on a lattice, or one at a random place of every cell."""
 
-import os
 from dataclasses import dataclass
 
 import numpy as np
 
+from taichi_sim.core.memory import SHARE, free_memory, size_text
 from taichi_sim.scene.shapes.shape import Shape
 from taichi_sim.scene.surface import plural, point_text
 
@@ -53,7 +53,7 @@ def seed(
     The bounds of the shape are divided into whole cells as near to ``spacing`` as they can be, so that a box is
     filled exactly. ``"lattice"`` puts a particle in the middle of every cell, ``"jittered"`` at a random place of it
     (from ``rng``, default seed 0); those outside the shape are left out. ``memory``, bytes, is what the particles may
-    take (default: most of the machine's).
+    take (default: most of what is free).
 
     Raises ``ValueError`` before anything is allocated if there would be too many particles, and if the shape is
     thinner than the particles are apart or they miss its centre of volume.
@@ -98,15 +98,11 @@ def _affordable(volume: float, dim: int, spacing: float, memory: float | None) -
             f"{wanted:.3g} particles at a spacing of {spacing:.3g} m are more than the {most} an array can hold; "
             f"{advice}"
         )
-    if memory is None:
-        try:
-            memory = 0.8 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        except (ValueError, OSError, AttributeError):  # not known on this system
-            return
+    memory = SHARE * free_memory() if memory is None else memory
     if wanted * BYTES[dim] > memory:
         raise ValueError(
-            f"{wanted:.3g} particles at a spacing of {spacing:.3g} m need about {wanted * BYTES[dim] / 1e9:.3g} GB, "
-            f"{memory / 1e9:.3g} GB are allowed; {advice}"
+            f"{wanted:.3g} particles at a spacing of {spacing:.3g} m need about {size_text(wanted * BYTES[dim])}, "
+            f"{size_text(memory)} are allowed; {advice}"
         )
 
 

@@ -14,6 +14,7 @@ from taichi_sim.compile.judge import Term
 from taichi_sim.compile.model import Model, compile_scene
 from taichi_sim.core.errors import RolloutError, unknown
 from taichi_sim.laws import point
+from taichi_sim.core.memory import refuse_beyond_memory
 from taichi_sim.runtime import ti
 from taichi_sim.scene.schema import Scene
 from taichi_sim.solvers.mpm.arrays import footprint, longest_segment
@@ -78,6 +79,9 @@ class Engine:
         )
         slots = self.schedule.segment + 1
         self._solver = MpmSolver(
+        refuse_beyond_memory(
+            f"memory = {memory}", self.schedule.bytes, "give a smaller memory, fewer envs, or a coarser grid"
+        )
             self._runtime,
             plan,
             self.model.substeps,

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 from checkpoint_schedules import Forward, MultistageCheckpointSchedule
 
-_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+from taichi_sim.core.memory import size_text
+
+_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+_UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 
 #: Snapshots on disk where memory has room for few. Writing and reading one costs about as much as running a segment.
 DISK_SNAPSHOTS = 64
@@ -72,7 +75,7 @@ class Schedule:
             else f"{self.segments} segments of {self.segment}, {self.in_memory} snapshots in memory"
             + (f", {self.on_disk} on disk" if self.on_disk else "")
         )
-        return f"{self.substeps} substeps: {kept}; {self.factor:.2f} forward passes; {self.bytes / 1e6:.0f} MB"
+        return f"{self.substeps} substeps: {kept}; {self.factor:.2f} forward passes; {size_text(self.bytes)}"
 
 
 def _replayed(segments: int, in_memory: int, on_disk: int) -> int:
@@ -131,8 +134,8 @@ def make_schedule(
     chosen = best[2]
     if chosen.bytes > memory:
         raise ValueError(
-            f"memory = {memory / 1e6:.0f} MB is too little for this scene: it needs at least "
-            f"{-(-chosen.bytes // 10**6):.0f} MB (a larger domain.spacing or fewer particles needs less)"
+            f"memory = {size_text(memory)} is too little for this scene: it needs at least "
+            f"{size_text(chosen.bytes, up=True)} (a larger domain.spacing or fewer particles needs less)"
         )
     replayed = _replayed(chosen.segments, chosen.in_memory, chosen.on_disk)
     return Schedule(chosen.substeps, chosen.segment, chosen.in_memory, chosen.on_disk, replayed, chosen.bytes)

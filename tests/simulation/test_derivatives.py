@@ -245,8 +245,9 @@ def test_where_particles_are_sorted_matters_to_rounding_only(expected, every):
 def test_the_memory_does_not_matter(expected):
     with pytest.raises(ValueError) as error:
         build(memory=1000)
-    least = int(str(error.value).split("at least ")[1].split(" MB")[0])
-    with build(memory=f"{least}MB") as roomy:
+    least = str(error.value).split("at least ")[1].split(" (")[0]
+    build(memory=least).close()
+    with build(memory="1MB") as roomy:
         bytes_ = roomy.schedule.bytes
     with build(segment=5) as sim:
         tight = (

@@ -1,6 +1,7 @@
 """Rollouts that cannot be trusted are refused, with who, where, when, and what would be right."""
 
 import re
+import resource
 
 import numpy as np
 import pytest
@@ -183,7 +184,7 @@ def test_an_objective_that_is_not_finite_names_itself():
         ({"envs": True}, "envs must be a whole number"),
         ({"envs": 2.0}, "envs must be a whole number"),
         ({"memory": "lots"}, "memory = 'lots'"),
-        ({"memory": "1kB"}, r"memory = 0 MB is too little for this scene: it needs at least \d+ MB"),
+        ({"memory": "1kB"}, r"memory = 1\.0 kB is too little for this scene: it needs at least [0-9.]+ [kM]B"),
         ({"segment": 0}, "segment must be a whole number"),
         ({"precision": "f16"}, "precision must be 'f32' or 'f64', got 'f16'"),
         ({"arch": "gpu"}, "arch must be 'cpu' or 'cuda', got 'gpu'"),
@@ -195,6 +196,31 @@ def test_an_objective_that_is_not_finite_names_itself():
 def test_options(options, sentence):
     with pytest.raises(ValueError, match=sentence):
         Simulation(tiny(), **{"precision": "f64", "threads": 2, **options})
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "sentence"),
+    [
+        ({}, {"envs": 10**9}, r"1000000000 environments of \d+ particles would need \d+ TB .*: use fewer envs"),
+        (
+            {"solver": {}, "domain.spacing": 2e-4, "bodies.block.particles_per_cell": 1e-4,
+             "bodies.block.seeding": "lattice", "bodies.ball.particles_per_cell": 1e-4}, {},
+            r"a grid of 4008 x 4008 nodes and \d+ particles over 12 frames would need .*: use a larger domain.spacing",
+        ),
+        (
+            {"duration": 24.0}, {"memory": "1TB"},
+            r"memory = 1TB would need \d+ MB of memory, 9.0 MB can be had: give a smaller memory",
+        ),
+    ],
+)  # fmt: skip
+def test_what_memory_cannot_hold_is_refused_before_it_is_asked_for(changes, options, sentence, monkeypatch):
+    from taichi_sim.core import memory
+
+    monkeypatch.setattr(memory, "free_memory", lambda: 1e7 if "memory" in options else 2e9)
+    began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ValueError, match=sentence):
+        build(changes, **options)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - began < 200_000, "kB"
 
 
 @pytest.mark.parametrize(

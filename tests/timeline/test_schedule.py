@@ -1,5 +1,6 @@
 """From a budget of memory to a schedule: sizes as people write them, never over budget, as little replay as fits."""
 
+import re
 import time
 from itertools import pairwise
 
@@ -8,6 +9,7 @@ from checkpoint_schedules import Forward
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from taichi_sim.core.memory import size_text
 from taichi_sim.timeline.schedule import DISK_SNAPSHOTS, Costs, Schedule, make_schedule, parse_memory
 
 COSTS = Costs(fixed=1_000_000, stored=20_000, snapshot=30_000)
@@ -54,7 +56,7 @@ def test_never_over_budget_and_complete(substeps, every, stored, snapshot, memor
     shortest = min(substeps, every)
     least = costs.fixed + (shortest + 1) * stored
     if memory < least:
-        with pytest.raises(ValueError, match=f"at least {-(-least // 10**6)} MB"):
+        with pytest.raises(ValueError, match=re.escape(f"at least {size_text(least, up=True)}")):
             make_schedule(substeps, costs, memory, every)
         return
     schedule = make_schedule(substeps, costs, memory, every)
@@ -94,7 +96,7 @@ def test_less_memory_means_more_replay():
 
 
 def test_the_least_memory_it_names_is_enough():
-    with pytest.raises(ValueError, match=r"memory = 1 MB is too little for this scene: it needs at least 2 MB"):
+    with pytest.raises(ValueError, match=r"memory = 1\.0 MB is too little for this scene: it needs at least 1\.\d MB"):
         make_schedule(20_000, COSTS, parse_memory("1MB"), every=10)
     schedule = make_schedule(20_000, COSTS, parse_memory("2MB"), every=10)
     assert schedule.bytes <= 2_000_000
