@@ -13,8 +13,8 @@ from taichi_sim.compile.binding import Values
 from taichi_sim.compile.judge import Term
 from taichi_sim.compile.model import Model, compile_scene
 from taichi_sim.core.errors import RolloutError, unknown
-from taichi_sim.laws import point
 from taichi_sim.core.memory import refuse_beyond_memory
+from taichi_sim.laws import point
 from taichi_sim.runtime import ti
 from taichi_sim.scene.schema import Scene
 from taichi_sim.solvers.mpm.arrays import footprint, longest_segment
@@ -77,11 +77,11 @@ class Engine:
         self.schedule: Schedule = make_schedule(
             substeps, self._costs(stored_nodes), budget, plan.sort_every, segment, longest_segment(plan, stored_nodes)
         )
-        slots = self.schedule.segment + 1
-        self._solver = MpmSolver(
         refuse_beyond_memory(
             f"memory = {memory}", self.schedule.bytes, "give a smaller memory, fewer envs, or a coarser grid"
         )
+        slots = self.schedule.segment + 1
+        self._solver = MpmSolver(
             self._runtime,
             plan,
             self.model.substeps,
