@@ -1,7 +1,9 @@
-"""A name for the exact bits of a state."""
+"""Names for the exact bits of a state and of a file."""
 
 import hashlib
+import os
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 
@@ -22,3 +24,8 @@ def state_hash(arrays: Mapping[str, np.ndarray]) -> str:
         digest.update(head.encode("utf-8"))
         digest.update(array.tobytes())
     return digest.hexdigest()
+
+
+def file_hash(path: str | os.PathLike[str]) -> str:
+    """SHA-256 (hex) of a file's content. Raises ``OSError`` if it cannot be read."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()

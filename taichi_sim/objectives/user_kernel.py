@@ -63,6 +63,7 @@ def taichi_kernel(
             return _run(kernel, annotations, loss, constants, frame)
 
     function.__name__ = function.__qualname__ = name
+    function.__wrapped__ = kernel  # type: ignore[attr-defined]  # inspect finds the kernel's source
     return function
 
 

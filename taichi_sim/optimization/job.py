@@ -1,6 +1,8 @@
 """From a scene to its optimised design: builds the simulation, runs a method, leaves a folder of results."""
 
+import contextlib
 import hashlib
+import inspect
 import json
 import os
 import time
@@ -11,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from taichi_sim import runtime
+from taichi_sim.io.hashing import file_hash
 from taichi_sim.io.results import versions, write_result
 from taichi_sim.optimization.health import history_notes
 from taichi_sim.optimization.journal import Journal
@@ -60,6 +63,7 @@ def optimize(
         raise ValueError(f"envs = {envs!r}: an optimisation follows one environment; start one per seed instead")
     if resume and out is None:
         raise ValueError("resume needs the folder of the interrupted optimisation (out)")
+    from taichi_sim.scene.files import named_files
     from taichi_sim.scene.schema import Scene
     from taichi_sim.simulation import Simulation
 
@@ -67,8 +71,10 @@ def optimize(
     if isinstance(scene, str | os.PathLike):
         scene = Scene.load(scene)
     folder = None if out is None else Path(out)
+    table = scene.to_dict()
     identity = {
-        "scene": _digest(scene.to_dict()),
+        "scene": _digest(table),
+        **{f"the file {name}": file_hash(path) for name, path in named_files(table, scene.folder).items()},
         "seed": seed,
         "precision": precision,
         "arch": arch,
@@ -162,5 +168,8 @@ def _content(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if callable(value):
-        return f"{getattr(value, '__module__', '')}:{getattr(value, '__qualname__', type(value).__qualname__)}"
+        name = f"{getattr(value, '__module__', '')}:{getattr(value, '__qualname__', type(value).__qualname__)}"
+        with contextlib.suppress(OSError, TypeError):  # typed into an interpreter, or not a function
+            return f"{name} {inspect.getsource(value)}"
+        return name
     return str(value)

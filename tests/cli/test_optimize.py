@@ -87,13 +87,35 @@ def test_resuming_something_else_is_refused(cli, tiny):
     assert answer.code == 2 and len(answer.lines) == 1 and "another problem" in answer.err
 
 
+def test_resuming_after_a_named_file_changed_is_refused(cli, tiny, tmp_path):
+    """The scene is the same, word for word, but not what it stands for."""
+    with open(tiny, "a") as file:
+        file.write('\n[objectives.mine]\nkind = "function"\nbody = "block"\nfunction = "mine.py:judge"\n')
+        file.write('\n[objectives.follow]\nkind = "trajectory"\nbody = "block"\nmarkers = [[0.4, 0.2]]\n')
+        file.write('file = "data.csv"\n')
+    code, data = tmp_path / "mine.py", tmp_path / "data.csv"
+    code.write_text("def judge(frame):\n    return 1.0, {}\n")
+    data.write_text("0.0, 0.4, 0.2\n1.0, 0.5, 0.2\n")
+    words = ("optimize", tiny, "--iterations", "2", "--out", "o")
+    assert cli(*words).code == 0
+    assert cli(*words, "--resume").code == 0
+    for file, old, new in ((code, "1.0", "2.0"), (data, "0.5", "0.6")):
+        content = file.read_text()
+        file.write_text(content.replace(old, new))
+        answer = cli(*words, "--resume")
+        assert answer.code == 2 and len(answer.lines) == 1 and f"the file {file} " in answer.err, answer.err
+        assert "another problem" in answer.err and "scene" not in answer.err
+        file.write_text(content)
+    assert cli(*words, "--resume").code == 0
+
+
 def test_a_start_that_cannot_be_simulated_exits_1(cli, tiny, tmp_path):
     answer = cli(
         "optimize",
         tiny,
         *WORDS,
         "--set",
-        "bodies.block.velocity=[40,0]",
+        "gravity=[4000,0]",
         "solver.max_speed=0.1",
         "solver.sort_every=100",
     )

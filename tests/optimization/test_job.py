@@ -10,7 +10,7 @@ from analytic import forbidden, rosenbrock
 
 from taichi_sim import runtime
 from taichi_sim.core.errors import RolloutError
-from taichi_sim.optimization.job import JOURNAL, optimize
+from taichi_sim.optimization.job import JOURNAL, _digest, optimize
 
 KEYS = """format scene versions seed precision threads envs dt frames substeps particles status wall_s peak_memory_mb
 state_hash loss best_loss best_iteration evaluations parameters""".split()
@@ -18,6 +18,7 @@ state_hash loss best_loss best_iteration evaluations parameters""".split()
 
 class Scene:
     title = "crawler"
+    folder = None
 
     def __init__(self, make=rosenbrock, weight=1.0):
         self.make, self.weight = make, weight
@@ -153,3 +154,14 @@ def test_rejected_steps_are_in_the_record(built, tmp_path):
     found = read(tmp_path)
     assert None in found["loss"] and any("rejected and halved" in n for n in found["notes"])
     assert found["best_loss"] == result.best_loss == min(v for v in found["loss"] if v is not None)
+
+
+def test_a_function_is_told_from_another_of_its_name():
+    def one(frame):
+        return 1.0, {}
+
+    def two(frame):
+        return 2.0, {}
+
+    two.__qualname__ = one.__qualname__
+    assert _digest({"function": one}) == _digest({"function": one}) != _digest({"function": two})
