@@ -7,6 +7,7 @@ import numpy as np
 
 from taichi_sim.compile.binding import Values
 from taichi_sim.compile.matter import BodyMatter
+from taichi_sim.scene.schema import Scene
 
 #: A parameter of unbounded stiffness may grow by this factor before the step has to be chosen anew.
 UNBOUNDED = 100.0
@@ -43,6 +44,35 @@ def default_max_speed(speed: float, gravity: np.ndarray, duration: float, extent
         height = float(np.abs(extent @ (gravity / g)))
         fall = min(g * duration, math.sqrt(2.0 * g * height))
     return speed + fall
+
+
+def expected_speed(
+    scene: Scene, v: np.ndarray, slices: dict[str, slice], bounds: dict[str, tuple[np.ndarray, np.ndarray]]
+) -> float:
+    """Speed the step is chosen for, m/s: ``solver.max_speed``; without it that of the fastest start the design allows,
+    and what gravity adds. ``v`` (envs, particles, dim) are the velocities of the start.
+
+    Raises ``ValueError`` where ``solver.max_speed`` is below what a body starts with.
+    """
+    present = {name: float(np.max(np.linalg.norm(v[:, where], axis=-1), initial=0.0)) for name, where in slices.items()}
+    fastest = max(present, key=lambda name: present[name])
+    speed = present[fastest]
+    for name in slices:
+        ends = [np.ravel(end) for end in bounds.get(f"bodies.{name}.velocity", ())]
+        largest = float(np.max(np.abs(np.concatenate(ends)), initial=0.0)) if ends else 0.0
+        if math.isfinite(largest):
+            speed = max(speed, math.sqrt(scene.dim) * largest)
+    extent = np.asarray(scene.domain.upper) - np.asarray(scene.domain.lower)
+    expected = default_max_speed(speed, np.asarray(scene.gravity), scene.duration, extent)
+    given = scene.solver.max_speed
+    if given is None:
+        return expected
+    if present[fastest] > float(given) * (1 + 1e-6):
+        raise ValueError(
+            f"solver.max_speed = {float(given):g} m/s is below the {present[fastest]:.4g} m/s body {fastest!r} starts "
+            f"with; leave it out (then {expected:.3g} m/s is expected) or set it to the fastest speed there will be"
+        )
+    return float(given)
 
 
 def step_limit(

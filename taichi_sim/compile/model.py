@@ -14,7 +14,7 @@ from taichi_sim.compile.contacts import Contacts
 from taichi_sim.compile.drives import Actuators, Fields, Pushes
 from taichi_sim.compile.initial import admissible, initial_values
 from taichi_sim.compile.judge import Judge
-from taichi_sim.compile.limits import StepLimit, default_max_speed, step_limit
+from taichi_sim.compile.limits import StepLimit, expected_speed, step_limit
 from taichi_sim.compile.matter import Matter, body_matter, law_order
 from taichi_sim.compile.scalars import Scalars
 from taichi_sim.compile.sizes import check_grid_memory, check_size, check_values_memory, sort_every, substeps_per_frame
@@ -98,18 +98,10 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
 
     domain = scene.domain
     spacing = float(domain.spacing or 0.0)
-    speed = float(np.max(np.linalg.norm(start.state(values)["v"], axis=-1), initial=0.0))
-    for body in bodies:  # the fastest start that is allowed
-        ends = np.abs(np.concatenate([np.ravel(b) for b in bounds.get(f"bodies.{body.name}.velocity", ())] or [[0.0]]))
-        if np.isfinite(ends).all():
-            speed = max(speed, float(np.sqrt(dim) * ends.max()))
-    extent = np.asarray(domain.upper) - np.asarray(domain.lower)
-    max_speed = scene.solver.max_speed
-    if max_speed is None:
-        max_speed = default_max_speed(speed, np.asarray(scene.gravity), scene.duration, extent)
+    max_speed = expected_speed(scene, start.state(values)["v"], slices, bounds)
     cfl = float(scene.solver.cfl)
     stiffness = actuators.stiffness(values, bounds)
-    limit = step_limit(matter.bodies, values, bounds, stiffness, spacing, cfl, float(max_speed), dim)
+    limit = step_limit(matter.bodies, values, bounds, stiffness, spacing, cfl, max_speed, dim)
     substeps = substeps_per_frame(scene, limit)
     dt = frame_dt / substeps
     values["dt"] = np.full(envs, dt)
@@ -127,7 +119,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         pushes = []
     walls = barriers.walls(scene, known)
     obstacles = barriers.obstacles(scene, known)
-    cells_per_step = float(max_speed) * dt / spacing
+    cells_per_step = max_speed * dt / spacing
     plan = MpmPlan(
         dim=dim,
         spacing=spacing,

@@ -115,6 +115,7 @@ def test_a_start_that_cannot_be_simulated_exits_1(cli, tiny, tmp_path):
         tiny,
         *WORDS,
         "--set",
+        "bodies.block.velocity=[0,0]",
         "gravity=[4000,0]",
         "solver.max_speed=0.1",
         "solver.sort_every=100",

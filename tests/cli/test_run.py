@@ -50,7 +50,7 @@ def test_video_and_frames(cli, tiny, tmp_path):
 
 
 def test_a_run_that_fails_exits_1_and_says_why(cli, tiny, tmp_path):
-    answer = cli("run", tiny, "--set", "bodies.block.velocity=[40,0]", "solver.max_speed=0.1", "solver.sort_every=100")
+    answer = cli("run", tiny, "--set", "bodies.block.velocity=[0,0]", "gravity=[4000,0]", "solver.max_speed=0.1")
     assert answer.code == 1 and len(answer.lines) == 1, answer.err
     assert "substep" in answer.err
     found = json.loads((tmp_path / "runs" / "tiny-run" / "result.json").read_text())

@@ -170,7 +170,9 @@ def test_a_value_that_cannot_be_simulated_is_said_in_the_window(screen, tiny, mo
     from taichi_sim.viz.window import Window
 
     monkeypatch.setenv("DISPLAY", screen.name)
-    scene = set_values(Scene.load(tiny), {"solver.max_speed": 0.1, "solver.sort_every": 100})
+    scene = set_values(
+        Scene.load(tiny), {"bodies.block.velocity": 0.0, "solver.max_speed": 0.1, "solver.sort_every": 100}
+    )
     with Simulation(scene, segment=40) as sim:
         player = Player(sim)
         with Window(player, 400, 300, samples=1, running=True) as window:

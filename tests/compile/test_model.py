@@ -93,7 +93,7 @@ def test_the_step_is_chosen_from_the_limit():
 
 def test_sorts_are_as_rare_as_asked_while_particles_stay_in_active_blocks():
     assert compiled({"solver.sort_every": 3}).plan.sort_every == 3
-    slow = compiled({"solver": {"dt": 0.004, "max_speed": 1.0, "sort_every": 50}}).plan.sort_every
+    slow = compiled({"solver": {"dt": 0.004, "max_speed": 1.6, "sort_every": 50}}).plan.sort_every
     quick = compiled({"solver": {"dt": 0.004, "max_speed": 4.0, "sort_every": 50}}).plan.sort_every
     assert quick < slow <= 50 and quick * 2 * 4.0 * 0.004 / 0.1 <= 3.0
 

@@ -94,6 +94,17 @@ def test_too_fast_names_the_speed_and_what_to_set(sim):
         other.run()
 
 
+def test_a_speed_at_the_start_above_the_largest_expected_is_refused():
+    changes = {"bodies.ball.velocity": [0.0, -6.0], "solver.max_speed": 0.5}
+    wrong = r"solver.max_speed = 0.5 m/s is below the 6 m/s body 'ball' starts with; leave it out \(then ([0-9.]+) m/s"
+    with pytest.raises(ValueError, match=wrong) as error:
+        build(changes)
+    assert float(re.search(wrong, str(error.value))[1]) == pytest.approx(6.0 + 9.0 * 0.24, rel=0.01)
+    with pytest.raises(ValueError, match=r"5\.999 m/s is below the 6 m/s"):
+        build({**changes, "solver.max_speed": 5.999})
+    build({**changes, "solver.max_speed": 6.0}).close()
+
+
 # ---- out of the domain ----
 
 
