@@ -68,7 +68,8 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("scene", metavar="SCENE", nargs="?", help="scene file, or name of a shipped scene")
         self.add_argument(
             "--set", metavar="PATH=VALUE", nargs="+", action="extend", default=[],
-            help="change an entry of the scene, for example materials.jelly.youngs_modulus=2e4",
+            help="change an entry of the scene file, for example materials.jelly.youngs_modulus=2e4, or solver.dt=1e-4 "
+            "(the largest substep; the duration stays)",
         )  # fmt: skip
 
     def paths(self, flag: str, **options) -> None:

@@ -16,7 +16,6 @@ from taichi_sim.scene.toml import parse
 
 #: Tables whose entries have names given by the user.
 _NAMED = ("materials", "bodies", "obstacles", "fields", "actuators", "objectives", "regions", "design")
-_SHORT = {"dt": "solver.dt"}
 
 
 def parse_assignment(text: str) -> tuple[str, Any]:
@@ -77,7 +76,9 @@ def set_values(scene: Scene, values: Mapping[str, Any]) -> Scene:
     problems = []
     for path, value in values.items():
         try:
-            _set(raw, _tokens(_SHORT.get(path, path)), (), value)
+            if path == "dt":  # the name of the substep's length, which only a simulation has
+                raise ValueError("is what the build makes of solver.dt, the largest substep: set that")
+            _set(raw, _tokens(path), (), value)
         except ValueError as error:
             problems.append(Problem(path, str(error), value, True))
     if problems:

@@ -278,6 +278,14 @@ def check_design(scene: Scene, context: Context, entry: Design, where: str) -> N
         return
     if not context.ok(where):
         return
+    if "dt" in paths:
+        context.add(
+            f"{where}.path",
+            "dt cannot be a design variable: it decides how long the rollout lasts and how exactly, not what is "
+            "simulated; choose it with solver.dt",
+            entry.path,
+        )
+        return
     bounds = {"lower": entry.lower, "upper": entry.upper}
     for path in paths:
         if not context.ok(path.rpartition(".")[0] or path):

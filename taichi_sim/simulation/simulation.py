@@ -110,7 +110,12 @@ class Simulation(Engine):
 
     def set(self, path: str, value: Any) -> None:
         """Change a quantity; ``*`` in the path sets all that match. The value's shape is one environment's (for all
-        of them) or has a leading axis of ``envs``. Raises ``ValueError`` for a wrong shape or a value out of range."""
+        of them) or has a leading axis of ``envs``. Raises ``ValueError`` for a wrong shape or a value out of range.
+
+        ``dt`` is the length of every substep, s. Their number stays, and so do the times at which signals and
+        objectives are evaluated: a rollout with another ``dt`` lasts frames · substeps · dt. It is there to be
+        differentiated by; another step for the same duration is a new simulation with ``solver.dt`` in the scene.
+        It may be at most the step limit of the values as they are."""
         self._alive()
         changed = {name: self._checked(name, value) for name in self._paths(path)}
         self._values.update(changed)
@@ -136,6 +141,10 @@ class Simulation(Engine):
         for number in (array.min(), array.max()) if array.size else ():
             if message := checked.check(float(number)):
                 raise ValueError(f"{name} = {number:g}: {message}")
+        if name == "dt" and array.max() > (limit := self.model.limit_at(self._values)).allowed * (1 + 1e-6):
+            raise ValueError(
+                f"dt = {array.max():g} s: must be at most {limit.text} s, the step limit of body {limit.body!r}"
+            )
         return array
 
     # ---- running ----

@@ -198,6 +198,12 @@ def test_two_designs_of_the_same_quantity_are_refused():
         Scene.from_dict(table)
 
 
+@pytest.mark.parametrize("path", ["dt", "*"])
+def test_the_step_is_no_design_variable(path):
+    with pytest.raises(SceneError, match=r"design\[0\]\.path = .*: dt cannot be a design variable: .* solver\.dt"):
+        walker(design=[{"path": path}])
+
+
 @pytest.mark.parametrize("value", [[], 3, "text", None])
 def test_what_is_no_table_is_refused(value):
     with pytest.raises(SceneError, match="must be a table"):

@@ -170,7 +170,9 @@ def test_set_and_get(path, value):
 
 
 def test_setting_dt_and_wildcards():
-    assert set_values(walker(), {"dt": 1e-3}).solver.dt == 1e-3
+    assert set_values(walker(), {"solver.dt": 1e-3}).solver.dt == 1e-3
+    with pytest.raises(SceneError, match=r"dt = 0\.001: is what the build makes of solver\.dt, the largest substep"):
+        set_values(walker(), {"dt": 1e-3})
     changed = set_values(walker(), {"bodies.*.velocity": [1.0, 1.0], "materials.*.density": 2.0})
     assert all(body.velocity == [1.0, 1.0] for body in changed.bodies.values())
     assert changed.materials["water"].density == 2.0

@@ -55,7 +55,7 @@ def test_a_step_ten_times_too_large_is_refused_and_the_allowed_one_runs():
 
 def test_values_set_later_are_held_to_the_step(sim):
     for path, value in {
-        "materials.jelly.youngs_modulus": 1e7, "materials.jelly.density": 1.0, "dt": 0.02,
+        "materials.jelly.youngs_modulus": 1e7, "materials.jelly.density": 1.0,
         "actuators.muscle.strength": 1e6, "materials.jelly.poissons_ratio": 0.4999,
     }.items():  # fmt: skip
         before = sim.get(path)

@@ -96,6 +96,17 @@ def test_mistakes_are_named_and_change_nothing(sim, path, value, sentence):
     assert {name: sim.get(name).tolist() for name in sim.parameters()} == before
 
 
+def test_dt_is_held_to_the_step_limit_and_keeps_the_number_of_substeps(sim):
+    limit, before, substeps = sim.model.limit_at(sim._values), sim.dt, sim.substeps
+    with pytest.raises(ValueError, match=rf"dt = 0.02 s: must be at most {limit.text} s, the step limit of body '"):
+        sim.set("dt", 0.02)
+    assert sim.dt == before
+    sim.set("dt", float(limit.text))
+    assert sim.dt == float(limit.text) > before and sim.substeps == substeps
+    sim.run()
+    sim.set("dt", before)
+
+
 def test_reading_needs_one_path(sim):
     assert sim.get("bodies.bl*.velocity").tolist() == [0.4, -1.0]
     with pytest.raises(ValueError, match=r"stands for 2 quantities, one is needed: bodies.block.velocity, bodies.ball"):
