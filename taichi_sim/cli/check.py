@@ -140,7 +140,7 @@ def first_contacts(sim: "Simulation", update=lambda *_: None) -> dict[str, int]:
             found[WALLS] = frame
         for o in contacts.obstacles:
             if o.name not in found:
-                distance = contacts._distance(o, sim.model.values[o.position][0], x)
+                distance = contacts.distance(o, sim.model.values[o.position][0], x)
                 if (distance < reach + 0.5 * plan.spacing).any():
                     found[o.name] = frame
         wanted = {o.name for o in contacts.obstacles} or {WALLS}

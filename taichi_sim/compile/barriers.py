@@ -58,10 +58,12 @@ def contacts_and_room(
     values: Values,
     bounds: dict[str, tuple[np.ndarray, np.ndarray]],
 ) -> tuple[Contacts, int]:
-    """The binding, and rows of its table: the walls', and what the obstacles may need wherever they are moved."""
+    """The binding, and rows of its table: the walls', and what the obstacles may need wherever they are moved. Raises
+    ``ValueError`` for an obstacle that a periodic domain cannot repeat."""
     contacts = Contacts(walls, obstacles, plan, 1)
     room = sum(len(contacts._wall_nodes(w)) for w in walls)
     for o in obstacles:
+        contacts.check(o, values[o.position][0])
         room += contacts.most_nodes(o, values[o.position][0], moves=o.position in bounds)
     contacts.room = max(1, room * plan.envs)
     return contacts, contacts.room

@@ -1,5 +1,9 @@
-"""Walls and obstacles as contacts of grid nodes, and the derivative of where an obstacle stands."""
+"""Walls and obstacles as contacts of grid nodes, and the derivative of where an obstacle stands.
 
+Along periodic axes an obstacle is repeated every period, wherever it stands: its distance is that of its nearest image.
+"""
+
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,6 +67,7 @@ class Contacts(Binding):
         self.walls, self.obstacles, self.plan, self.room = walls, obstacles, plan, room
         self.points = plan.node_positions()
         self.mirror = plan.canonical_nodes()
+        self.own = np.flatnonzero(self.mirror == np.arange(plan.nodes))
         self._key: bytes | None = None
         self._entries: list[_Entry] = []
 
@@ -73,19 +78,61 @@ class Contacts(Binding):
             return np.flatnonzero(at <= self.plan.lower[wall.axis] + edge)
         return np.flatnonzero(at >= self.plan.upper[wall.axis] - edge)
 
-    def _distance(self, obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray) -> np.ndarray:
-        return obstacle.shape.signed_distance(_local(obstacle, position, points))
+    def images(self, obstacle: ObstacleContact, position: np.ndarray) -> np.ndarray:
+        """(images, dim) positions at which the obstacle, or one of its periodic images, may act in the domain."""
+        plan = self.plan
+        if not (obstacle.shape.bounded and any(plan.periodic)):
+            return position[None]
+        corners = np.array(list(itertools.product(*zip(*obstacle.shape.bounds(), strict=True))))
+        placed = _placed(obstacle, position, corners)
+        margin = 3 * plan.spacing
+        low, high = placed.min(axis=0) - margin, placed.max(axis=0) + margin
+        shifts = [
+            period * np.arange(np.ceil((lower - end) / period), np.floor((upper - start) / period) + 1)
+            if periodic
+            else np.zeros(1)
+            for periodic, period, lower, upper, start, end in zip(
+                plan.periodic, plan.periods, plan.lower, plan.upper, low, high, strict=True
+            )
+        ]
+        return position + np.array(list(itertools.product(*shifts)))
+
+    def distance(self, obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """(n,) signed distance from points (n, dim), m, to the obstacle at ``position`` or to its nearest image."""
+        points = self.plan.wrapped(points)
+        images = self.images(obstacle, position)
+        found = [obstacle.shape.signed_distance(_local(obstacle, image, points)) for image in images]
+        return found[0] if len(found) == 1 else np.min(found, axis=0)
 
     def _near(self, obstacle: ObstacleContact, position: np.ndarray) -> np.ndarray:
-        """Nodes where the obstacle's ramp is above zero."""
+        """Nodes, one of each set of periodic images, where the obstacle's ramp is above zero."""
         reach = RAMP * self.plan.spacing
-        candidates = np.arange(len(self.points))
+        candidates = self.own
         if obstacle.shape.bounded:
             lower, upper = obstacle.shape.bounds()
-            local = _local(obstacle, position, self.points)
-            candidates = np.flatnonzero(((local > lower - 2 * reach) & (local < upper + 2 * reach)).all(axis=1))
-        distance = self._distance(obstacle, position, self.points[candidates])
+            close = np.zeros(len(candidates), bool)
+            for image in self.images(obstacle, position):
+                local = _local(obstacle, image, self.points[candidates])
+                close |= ((local > lower - 2 * reach) & (local < upper + 2 * reach)).all(axis=1)
+            candidates = candidates[close]
+        distance = self.distance(obstacle, position, self.points[candidates])
         return candidates[distance < reach]
+
+    def check(self, obstacle: ObstacleContact, position: np.ndarray) -> None:
+        """Raise ``ValueError`` for a shape without end that does not repeat along a periodic axis."""
+        plan = self.plan
+        for axis in np.flatnonzero(plan.periodic):
+            if obstacle.shape.bounded:
+                break
+            shift = plan.periods[axis] * np.eye(plan.dim)[axis]
+            ends = [
+                obstacle.shape.signed_distance(_local(obstacle, position, self.points + turn)) for turn in (0.0, shift)
+            ]
+            if not np.allclose(*ends, rtol=0.0, atol=1e-6 * plan.spacing):
+                raise ValueError(
+                    f"obstacles.{obstacle.name}.shape has no end and does not repeat along {'xyz'[axis]}, which is "
+                    "periodic; take a shape that ends (a box), turn it along the axis, or close the walls"
+                )
 
     def most_nodes(self, obstacle: ObstacleContact, position: np.ndarray, moves: bool) -> int:
         """Nodes the obstacle may touch: anywhere if it has an end, else (a plane) twice what it touches at
@@ -179,15 +226,15 @@ class Contacts(Binding):
         """Normal (n, dim), weight (n,) and d weight/d distance (n,) at nodes."""
         n = self._normal(obstacle, position, points)
         reach = RAMP * self.plan.spacing
-        s = np.clip((reach - self._distance(obstacle, position, points)) / (2 * reach), 0.0, 1.0)
+        s = np.clip((reach - self.distance(obstacle, position, points)) / (2 * reach), 0.0, 1.0)
         return n, s * s * (3 - 2 * s), -6 * s * (1 - s) / (2 * reach)
 
     def _gradient(self, obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray, h: float) -> np.ndarray:
         """(n, dim) gradient of the distance by central differences of step ``h``."""
         return np.stack(
             [
-                self._distance(obstacle, position, points + h * axis)
-                - self._distance(obstacle, position, points - h * axis)
+                self.distance(obstacle, position, points + h * axis)
+                - self.distance(obstacle, position, points - h * axis)
                 for axis in np.eye(self.plan.dim)
             ],
             axis=1,
@@ -247,8 +294,19 @@ class Contacts(Binding):
         return self._gradient(obstacle, position, points, 1e-3 * WIDTH * self.plan.spacing)
 
 
+def _turn(obstacle: ObstacleContact, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rotation (dim, dim) of an obstacle and the point (dim,) it turns about."""
+    centre = obstacle.shape.centre if obstacle.shape.bounded else np.zeros(dim)
+    return rotation_matrix(obstacle.rotation, dim), centre
+
+
 def _local(obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Points (n, dim) in the obstacle's own frame: undo the translation, then the turn about its centre."""
-    R = rotation_matrix(obstacle.rotation, points.shape[1])
-    centre = obstacle.shape.centre if obstacle.shape.bounded else np.zeros(points.shape[1])
+    R, centre = _turn(obstacle, points.shape[1])
     return (points - position - centre) @ R + centre
+
+
+def _placed(obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Points (n, dim) of the obstacle's own frame where it stands: inverse of :func:`_local`."""
+    R, centre = _turn(obstacle, points.shape[1])
+    return (points - centre) @ R.T + centre + position

@@ -5,9 +5,10 @@ import numpy as np
 from taichi_sim.compile.binding import Values
 from taichi_sim.compile.limits import three_digits_down
 from taichi_sim.compile.model import Model
+from taichi_sim.compile.resolution import REFUSED, spacing_in_cells
 from taichi_sim.core.errors import RolloutError
 from taichi_sim.solvers.mpm.arrays import MpmPlan
-from taichi_sim.solvers.mpm.order import BLOCK
+from taichi_sim.solvers.mpm.order import BLOCK, images
 from taichi_sim.solvers.mpm.solver import OUTSIDE, MpmSolver, Trouble
 
 _NAMES = {"x": "position", "v": "velocity", "C": "affine velocity", "F": "deformation gradient"}
@@ -18,14 +19,17 @@ def active_nodes(plan: MpmPlan, x: np.ndarray) -> int:
     total = 0
     counts = np.asarray(plan.sizes) // BLOCK
     for points in x:
-        cell = np.floor((points - plan.origin) / plan.spacing + 0.5).astype(int) // BLOCK
         occupied = np.zeros(counts + 2, bool)
-        occupied[tuple(np.clip(cell + 1, 0, counts + 1).T)] = True
+        for image in images(plan.periodic):
+            at = plan.wrapped(points) + np.multiply(image, np.where(plan.periodic, plan.periods, 0.0))
+            cell = np.floor((at - plan.origin) / plan.spacing + 0.5).astype(int) // BLOCK
+            near = ((cell >= -1) & (cell <= counts)).all(axis=1)
+            occupied[tuple(cell[near].T + 1)] = True
         grown = occupied.copy()
         for axis in range(plan.dim):
             grown = grown | np.roll(grown, 1, axis) | np.roll(grown, -1, axis)
         total += int(grown[(slice(1, -1),) * plan.dim].sum()) * BLOCK**plan.dim
-    return total
+    return max(total, BLOCK**plan.dim)
 
 
 def _body_of(model: Model, particle: int) -> tuple[str, int]:
@@ -77,12 +81,15 @@ def explain(model: Model, solver: MpmSolver, trouble: Trouble, values: Values) -
 
 def check_start(model: Model, start: dict[str, np.ndarray]) -> None:
     """Raise :class:`RolloutError` for a particle that starts outside the domain (half a cell is forgiven, contact
-    holds it there) or turned inside out; ``start`` holds x, F (envs, particles, …)."""
+    holds it there; periodic axes have no outside) or turned inside out; ``start`` holds x, F (envs, particles, …)."""
     lower, upper = np.asarray(model.plan.lower), np.asarray(model.plan.upper)
     edge = 0.5 * model.plan.spacing
     x = start["x"]
     for bad, what in (
-        (((x < lower - edge) | (x > upper + edge)).any(axis=2), "starts outside the domain"),
+        (
+            (((x < lower - edge) | (x > upper + edge)) & ~np.asarray(model.plan.periodic)).any(axis=2),
+            "starts outside the domain",
+        ),
         (np.linalg.det(start["F"]) <= 0, "starts with a deformation whose determinant is not positive"),
     ):
         if bad.any():
@@ -96,7 +103,8 @@ def check_start(model: Model, start: dict[str, np.ndarray]) -> None:
 
 
 def check_final(model: Model, final: dict[str, np.ndarray], substep: int) -> None:
-    """Raise :class:`RolloutError` if the final state is not finite."""
+    """Raise :class:`RolloutError` if the final state is not finite, or went so far along a periodic axis that its
+    positions are coarse."""
     for name, array in final.items():
         finite = np.isfinite(array).reshape(*array.shape[:2], -1).all(axis=2)
         if not finite.all():
@@ -106,6 +114,16 @@ def check_final(model: Model, final: dict[str, np.ndarray], substep: int) -> Non
                 f"substep {substep}, environment {env}: {_NAMES[name]} of particle {local} of body {body!r} is not "
                 "finite; set a smaller solver.dt"
             )
+    x, precision = final["x"], "f32" if final["x"].dtype == np.float32 else "f64"
+    env, particle, axis = (int(i) for i in np.unravel_index(int(np.argmax(np.abs(x))), x.shape))
+    coarse = spacing_in_cells(float(x[env, particle, axis]), model.plan, precision)
+    if coarse > REFUSED:
+        body, _ = _body_of(model, particle)
+        raise RolloutError(
+            f"body {body!r} drifted to {'xyz'[axis]} = {x[env, particle, axis]:.6g} m along a periodic axis: there "
+            f"{precision} positions are {coarse:.2g} grid spacings apart (at most {REFUSED:g}); "
+            + ("use precision f64" if precision == "f32" else "make the duration shorter")
+        )
 
 
 def why_zero(model: Model, solver: MpmSolver, path: str, values: Values) -> str:

@@ -92,6 +92,13 @@ def entry(table: Any, name: str, default: Any = None) -> Any:
     return default if value is None else value
 
 
+def _periodic(domain: Any, dim: int) -> np.ndarray:
+    """(dim,) whether each axis of a domain (a struct or a plain dict) is periodic."""
+    walls = entry(domain, "walls", {})
+    given = [walls.get(f"{axis}_lower", walls.get("default", "")) for axis in "xyz"[:dim]]
+    return np.array([(wall if isinstance(wall, str) else entry(wall, "kind")) == "periodic" for wall in given])
+
+
 def build_bodies(scene: Any, seed: int = 0, folder: Path | None = None) -> list[BodyParticles]:
     """Particles of every body of ``scene`` (a ``Scene`` or the same as nested dicts), in the order declared.
 
@@ -184,7 +191,7 @@ def _build(scene: Any, name: str, body: Any, dim: int, seed: int, folder: Path |
     position, velocity, deformation = apply_pose(
         rest, seeded.centre, translation, rotation, given_velocity, rate, given_deformation
     )
-    outside = np.any((position < lower) | (position > upper), axis=1)
+    outside = np.any(((position < lower) | (position > upper)) & ~_periodic(entry(scene, "domain"), dim), axis=1)
     if outside.any():
         raise SceneError(
             [

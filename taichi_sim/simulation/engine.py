@@ -12,6 +12,7 @@ from taichi_sim.compile import diagnose, observe
 from taichi_sim.compile.binding import Values
 from taichi_sim.compile.judge import Term
 from taichi_sim.compile.model import Model, compile_scene
+from taichi_sim.compile.resolution import resolution_notes
 from taichi_sim.core.errors import RolloutError, unknown
 from taichi_sim.core.memory import refuse_beyond_memory
 from taichi_sim.laws import point
@@ -70,8 +71,9 @@ class Engine:
         self._runtime = taichi_runtime.start(precision, arch, threads)
         self.model: Model = compile_scene(self.scene, envs, seed)
         self._values: Values = {path: v.copy() for path, v in self.model.values.items()}
-        self.notes: list[str] = list(self.model.notes)
         plan, substeps = self.model.plan, self.model.substeps * self.frames
+        far = resolution_notes(plan, precision, self.model.limit.max_speed, float(self.model.scene.duration))
+        self.notes: list[str] = [*self.model.notes, *far]
         active = diagnose.active_nodes(plan, self.model.start.state(self._values)["x"])
         stored_nodes = int(GRID_GROWTH * active)
         self.schedule: Schedule = make_schedule(

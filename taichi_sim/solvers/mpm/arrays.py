@@ -84,6 +84,19 @@ class MpmPlan:
                 index[d] = PADDING + (index[d] - PADDING) % self.cells[d]
         return np.ravel_multi_index(tuple(index), self.sizes).ravel()
 
+    @property
+    def periods(self) -> np.ndarray:
+        """(dim,) length of the period along each axis, m; infinite along the others."""
+        return np.where(self.periodic, np.subtract(self.upper, self.lower), np.inf)
+
+    def wrapped(self, points: np.ndarray) -> np.ndarray:
+        """Points (..., dim), m, taken back into the domain along periodic axes."""
+        if not any(self.periodic):
+            return points
+        period = np.where(self.periodic, self.periods, 1.0)
+        whole = np.where(self.periodic, np.floor((points - np.asarray(self.lower)) / period), 0.0)
+        return points - whole * period
+
     def node_positions(self) -> np.ndarray:
         """(nodes, dim) positions of an environment's nodes, m."""
         axes = [self.origin[d] + self.spacing * np.arange(self.sizes[d]) for d in range(self.dim)]

@@ -46,9 +46,10 @@ def particles(
 @particles.adjoint
 @ti.kernel
 def particles_adjoint(
-    dim: ti.template(), law: ti.template(), loaded: ti.template(), driven: ti.template(), partitions: ti.template(),
-    x: A2, v: A2, C: A2, F: A2, id: A2, tag: A1, material: A1, active_stress: A2, active_acceleration: A2,
-    particle_acceleration: A2, copies: A1, velocity: A1, grid_bar: A1, step: A1, lattice: A1, extent: A1, work: A1,
+    dim: ti.template(), law: ti.template(), loaded: ti.template(), driven: ti.template(), periodic: ti.template(),
+    partitions: ti.template(), x: A2, v: A2, C: A2, F: A2, id: A2, tag: A1, material: A1, active_stress: A2,
+    active_acceleration: A2, particle_acceleration: A2, copies: A1, velocity: A1, grid_bar: A1, step: A1, lattice: A1,
+    extent: A1, work: A1,
     d_x: A1, d_v: A1, d_C: A1, d_F: A1, d_material: A2, d_active_stress: A3, d_active_acceleration: A3,
     d_particle_acceleration: A2, d_step: A2, law_index: ti.i32, workers: ti.i32, k: ti.i32, f: ti.i32, epoch: ti.i32,
     do_scatter: ti.i32, do_gather: ti.i32,
@@ -57,10 +58,10 @@ def particles_adjoint(
     for spread in range(workers * SPREAD):
         if spread % SPREAD == 0:
             sweep_particles_adjoint(
-                dim, law, loaded, driven, x, v, C, F, id, tag, material, active_stress, active_acceleration,
-                particle_acceleration, copies, velocity, grid_bar, step, lattice, extent, work, d_x, d_v, d_C, d_F,
-                d_material, d_active_stress, d_active_acceleration, d_particle_acceleration, d_step, law_index,
-                partitions, workers, spread // SPREAD, k, f, epoch, do_scatter, do_gather,
+                dim, law, loaded, driven, periodic, x, v, C, F, id, tag, material, active_stress,
+                active_acceleration, particle_acceleration, copies, velocity, grid_bar, step, lattice, extent, work,
+                d_x, d_v, d_C, d_F, d_material, d_active_stress, d_active_acceleration, d_particle_acceleration,
+                d_step, law_index, partitions, workers, spread // SPREAD, k, f, epoch, do_scatter, do_gather,
             )
 
 
@@ -182,10 +183,10 @@ def segment_adjoint(
                 )
             for l in ti.static(range(len(laws))):
                 sweep_particles_adjoint(
-                    dim, laws[l], loaded, driven, x, v, C, F, id, tag, material, active_stress, active_acceleration,
-                    particle_acceleration, copies, velocity, grid_bar, step, lattice, extent, work, d_x, d_v, d_C,
-                    d_F, d_material, d_active_stress, d_active_acceleration, d_particle_acceleration, d_step, l, 1,
-                    envs, w, k + 1, f, epoch, 0, 1,
+                    dim, laws[l], loaded, driven, periodic, x, v, C, F, id, tag, material, active_stress,
+                    active_acceleration, particle_acceleration, copies, velocity, grid_bar, step, lattice, extent,
+                    work, d_x, d_v, d_C, d_F, d_material, d_active_stress, d_active_acceleration,
+                    d_particle_acceleration, d_step, l, 1, envs, w, k + 1, f, epoch, 0, 1,
                 )
             sweep_nodes_adjoint(
                 dim, fields, periodic, 1, copies, velocity, grid_bar, saved, blocks, block_count, step, gravity,
@@ -198,8 +199,8 @@ def segment_adjoint(
                 clear_nodes(dim, 1, copies, blocks, block_count, extent, w, epoch)
             for l in ti.static(range(len(laws))):
                 sweep_particles_adjoint(
-                    dim, laws[l], loaded, driven, x, v, C, F, id, tag, material, active_stress, active_acceleration,
-                    particle_acceleration, copies, velocity, grid_bar, step, lattice, extent, work, d_x, d_v, d_C,
-                    d_F, d_material, d_active_stress, d_active_acceleration, d_particle_acceleration, d_step, l, 1,
-                    envs, w, k, f, epoch, 1, 0,
+                    dim, laws[l], loaded, driven, periodic, x, v, C, F, id, tag, material, active_stress,
+                    active_acceleration, particle_acceleration, copies, velocity, grid_bar, step, lattice, extent,
+                    work, d_x, d_v, d_C, d_F, d_material, d_active_stress, d_active_acceleration,
+                    d_particle_acceleration, d_step, l, 1, envs, w, k, f, epoch, 1, 0,
                 )

@@ -43,8 +43,34 @@ def unpack_node(dim: ti.template(), packed, i):
 
 
 @ti.func
-def _block_of(dim: ti.template(), x, lattice: ti.template(), nb):
-    cell = ti.Vector([ti.cast((x[d] - lattice[3 + d]) * lattice[1] + 0.5, ti.i32) for d in ti.static(range(dim))])
+def _whole_periods(periodic: ti.template(), y, period):
+    r = y * 0.0
+    if ti.static(periodic):
+        r = ti.floor(y / period) * period
+    return r
+
+
+@ti.func
+def in_cells(dim: ti.template(), periodic: ti.template(), x, lattice: ti.template()):
+    """Position on the grid, in cells from node 0.
+
+    Positions are continuous: along periodic axes they go on beyond the domain, and are taken back into it here, where
+    they become cells, and nowhere else. Whole periods are whole cells, so nothing is rounded; the derivative is 1.
+    """
+    xi = ti.Vector([(x[d] - lattice[3 + d]) * lattice[1] for d in ti.static(range(dim))])
+    if ti.static(periodic.count(True) > 0):
+        away = ti.Vector([
+            _whole_periods(periodic[d], xi[d] - PADDING, ti.floor(lattice[6 + d] * lattice[1] + 0.5))
+            for d in ti.static(range(dim))
+        ])
+        xi = xi - away
+    return xi
+
+
+@ti.func
+def _block_of(dim: ti.template(), periodic: ti.template(), x, lattice: ti.template(), nb):
+    xi = in_cells(dim, periodic, x, lattice)
+    cell = ti.Vector([ti.cast(xi[d] + 0.5, ti.i32) for d in ti.static(range(dim))])
     return ti.max(ti.min(cell // BLOCK, nb - 1), 0)
 
 
@@ -88,7 +114,7 @@ def sort_particles(dim: ti.template(), laws: ti.template(), periodic: ti.templat
         for b in range(total + 1):
             tally[t0 + b] = 0
         for p in range(start, end):
-            r = _linear(dim, _block_of(dim, x[k, p], lattice, nb), nb)
+            r = _linear(dim, _block_of(dim, periodic, x[k, p], lattice, nb), nb)
             key[p] = r
             tally[t0 + r + 1] = tally[t0 + r + 1] + 1
         for b in range(total):

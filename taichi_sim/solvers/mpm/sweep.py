@@ -40,21 +40,6 @@ def coefficients(m):
 
 
 @ti.func
-def wrap(dim: ti.template(), periodic: ti.template(), x, lattice: ti.template()):
-    """Position back in the domain along periodic axes."""
-    r = x
-    if ti.static(periodic.count(True) > 0):
-        for d in ti.static(range(dim)):
-            if ti.static(periodic[d]):
-                unit = ti.Vector([ti.static(int(a == d)) for a in ti.static(range(dim))])
-                if x[d] < lattice[9 + d]:
-                    r = r + lattice[6 + d] * unit
-                elif x[d] >= lattice[9 + d] + lattice[6 + d]:
-                    r = r - lattice[6 + d] * unit
-    return r
-
-
-@ti.func
 def sweep_particles(
     dim: ti.template(), law: ti.template(), loaded: ti.template(), driven: ti.template(), periodic: ti.template(),
     x: ti.template(), v: ti.template(), C: ti.template(), F: ti.template(), id: ti.template(), tag: ti.template(),
@@ -80,16 +65,16 @@ def sweep_particles(
     for p in range(work[2 * (law_index * workers + w)], work[2 * (law_index * workers + w) + 1]):
         if do_gather == 1:
             xo = x[k - 1, p]
-            base, fx, _inside = locate(dim, xo, lattice, sizes)
+            base, fx, _inside = locate(dim, periodic, xo, lattice, sizes)
             nv, B = gather_nodes(
                 dim, velocity, plane + node_of(dim, base, s0, s1), s0, s1, weights(dim, fx)
             )
             fastest = ti.max(fastest, ti.abs(nv).max())
-            x[k, p] = wrap(dim, periodic, xo + dt * nv, lattice)
+            x[k, p] = xo + dt * nv
             v[k, p] = nv
             C[k, p] = 4.0 * inverse * (B - nv.outer_product(fx))
         if do_scatter == 1:
-            base, fx, inside = locate(dim, x[k, p], lattice, sizes)
+            base, fx, inside = locate(dim, periodic, x[k, p], lattice, sizes)
             if inside == 0 and flag[w, 0] == 0:
                 flag[w, 0] = 1
                 flag[w, 1] = k
@@ -122,7 +107,7 @@ def sweep_particles(
 
 @ti.func
 def sweep_particles_adjoint(
-    dim: ti.template(), law: ti.template(), loaded: ti.template(), driven: ti.template(),
+    dim: ti.template(), law: ti.template(), loaded: ti.template(), driven: ti.template(), periodic: ti.template(),
     x: ti.template(), v: ti.template(), C: ti.template(), F: ti.template(), id: ti.template(), tag: ti.template(),
     material: ti.template(), active_stress: ti.template(), active_acceleration: ti.template(),
     particle_acceleration: ti.template(), copies: ti.template(), velocity: ti.template(), grid_bar: ti.template(),
@@ -153,7 +138,7 @@ def sweep_particles_adjoint(
     affine = 4.0 * inverse * dt
     for p in range(work[2 * (law_index * workers + w)], work[2 * (law_index * workers + w) + 1]):
         if do_scatter == 1:
-            base, fx, _inside = locate(dim, x[k, p], lattice, sizes)
+            base, fx, _inside = locate(dim, periodic, x[k, p], lattice, sizes)
             t = tag[id[epoch, p]]
             row = rows + t[0]
             m = material[row]
@@ -219,7 +204,7 @@ def sweep_particles_adjoint(
             for n in ti.static(range(law[COUNT_COEFFICIENTS])):
                 d_material[part, row][2 + n] = d_material[part, row][2 + n] + ti.cast(c_bar[n], ti.f64)
         if do_gather == 1:
-            base, fx, _inside = locate(dim, x[k - 1, p], lattice, sizes)
+            base, fx, _inside = locate(dim, periodic, x[k - 1, p], lattice, sizes)
             xb = d_x[p]
             A = (4.0 * inverse) * d_C[p]
             q = d_v[p] + dt * xb

@@ -11,6 +11,7 @@ assignment when a loop follows (``tests/core/test_taichi_traps.py``).
 """
 
 from taichi_sim.runtime import ti
+from taichi_sim.solvers.mpm.order import in_cells
 from taichi_sim.solvers.mpm.spline import NODE_MASK
 
 
@@ -54,12 +55,12 @@ def columns(dim: ti.template(), a, b, c):
 
 
 @ti.func
-def locate(dim: ti.template(), x, lattice: ti.template(), sizes):
+def locate(dim: ti.template(), periodic: ti.template(), x, lattice: ti.template(), sizes):
     """Lower node of the stencil, offset from it in cells, and whether the particle is inside the grid.
 
     The test is on integers: a NaN position turns into a node far outside, and fast maths may not remove it.
     """
-    xi = ti.Vector([(x[d] - lattice[3 + d]) * lattice[1] for d in ti.static(range(dim))])
+    xi = in_cells(dim, periodic, x, lattice)
     raw = ti.cast(xi - 0.5, ti.i32)
     base = ti.max(ti.min(raw, sizes - 4), 1)
     inside = ti.select((raw == base).all(), 1, 0)
