@@ -13,7 +13,7 @@ from taichi_sim.core.errors import RolloutError
 from taichi_sim.scene.pose import rotation_matrix
 from taichi_sim.scene.shapes.shape import Shape
 from taichi_sim.solvers.mpm.arrays import MpmPlan
-from taichi_sim.solvers.mpm.contact import KINDS, MOST_CONTACTS
+from taichi_sim.solvers.mpm.contact import KINDS
 from taichi_sim.solvers.mpm.solver import MpmSolver
 
 #: Half width, in cells, of the ramp from no contact (outside) to full contact (inside). A sharp inside test has the
@@ -61,10 +61,15 @@ class _Entry:
 
 
 class Contacts(Binding):
-    """Builds each node's list of contacts; rebuilt only when an obstacle moves."""
+    """Builds each node's list of contacts; rebuilt only when an obstacle moves.
+
+    Where several act at one node they do so in turn, obstacles in the order of their names (so the order in which they
+    are declared is of no account), then walls.
+    """
 
     def __init__(self, walls: list[WallContact], obstacles: list[ObstacleContact], plan: MpmPlan, room: int) -> None:
-        self.walls, self.obstacles, self.plan, self.room = walls, obstacles, plan, room
+        self.walls, self.plan, self.room = walls, plan, room
+        self.obstacles = sorted(obstacles, key=lambda o: o.name, reverse=True)  # the list of a node is a stack
         self.points = plan.node_positions()
         self.mirror = plan.canonical_nodes()
         self.own = np.flatnonzero(self.mirror == np.arange(plan.nodes))
@@ -168,7 +173,6 @@ class Contacts(Binding):
     def _build(self, values: Values, solver: MpmSolver) -> None:
         plan, dim = self.plan, self.plan.dim
         head = np.full((plan.envs, plan.nodes), -1, np.int32)
-        count = np.zeros((plan.envs, plan.nodes), np.int32)
         following = np.full(self.room, -1, np.int32)
         kind = np.zeros(self.room, np.int32)
         normal, alpha = np.zeros((self.room, dim)), np.zeros(self.room)
@@ -184,7 +188,7 @@ class Contacts(Binding):
             obstacle: ObstacleContact | None,
         ) -> None:
             nonlocal at
-            own = (self.mirror[nodes] == nodes) & (count[env, nodes] < MOST_CONTACTS)
+            own = self.mirror[nodes] == nodes
             nodes, n, a = nodes[own], n[own], a[own]
             end = at + len(nodes)
             if end > self.room:
@@ -196,7 +200,6 @@ class Contacts(Binding):
             following[rows], kind[rows] = head[env, nodes], KINDS[what]
             normal[rows], alpha[rows] = n, a
             head[env, nodes] = rows
-            count[env, nodes] += 1
             self._entries.append(_Entry(env, at, nodes, friction, obstacle))
             at = end
 

@@ -7,7 +7,7 @@ from stub import StubSolver, plan, pullback_agrees
 from taichi_sim.compile.contacts import Contacts, ObstacleContact, WallContact
 from taichi_sim.core.errors import RolloutError
 from taichi_sim.scene.shapes.shape import resolve_shape
-from taichi_sim.solvers.mpm.contact import KINDS, MOST_CONTACTS
+from taichi_sim.solvers.mpm.contact import KINDS
 
 SPACING = 0.1
 
@@ -171,11 +171,15 @@ def test_an_obstacle_moved_far_into_the_domain_is_refused():
         binding.apply(values, solver)
 
 
-def test_no_more_than_a_node_can_hold():
-    many = [obstacle(f"o{k}") for k in range(MOST_CONTACTS + 2)]
-    binding, values, solver = contacts(many)
-    binding.apply(values, solver)
-    assert max(len(node) for node in lists(binding, solver)[0]) == MOST_CONTACTS
+def test_a_node_holds_any_number_and_obstacles_act_in_the_order_of_their_names():
+    many = [obstacle(f"o{k}", kind=kind) for k, kind in enumerate(["slip", "separate", "sticky", "slip", "separate"])]
+    found = []
+    for order in (many, many[::-1], [many[k] for k in (3, 0, 4, 2, 1)]):
+        binding, values, solver = contacts(order)
+        binding.apply(values, solver)
+        found.append([[entry[0] for entry in node] for node in lists(binding, solver)[0]])
+    assert [KINDS[o.kind] for o in many] in found[0]
+    assert found[0] == found[1] == found[2]
 
 
 def test_who_was_touched():

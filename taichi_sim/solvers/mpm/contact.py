@@ -1,6 +1,6 @@
 """Contact of grid nodes with walls and static obstacles, and its adjoint.
 
-Walls and obstacles of any shape are one thing to the kernels: a short list of contacts at a node, each with a normal,
+Walls and obstacles of any shape are one thing to the kernels: a list of contacts at a node, each with a normal,
 a weight ``alpha`` in [0, 1] (1 inside, falling smoothly to 0 half a cell outside an obstacle), a kind and a friction
 coefficient. Shapes live on the host: their derivative is the adjoint of normal and weight, chained there.
 """
@@ -10,8 +10,8 @@ from taichi_sim.runtime import ti
 STICKY, SLIP, SEPARATE = 0, 1, 2
 KINDS = {"sticky": STICKY, "slip": SLIP, "separate": SEPARATE}
 
-#: Contacts a node can have (a corner of the domain has ``dim``).
-MOST_CONTACTS = 4
+#: More contacts than a node has.
+ALL = 2**30
 
 
 @ti.func
@@ -83,8 +83,7 @@ def project_adjoint(v, n, kind, friction, out_bar):
 def touch(v, head, contact_next: ti.template(), contact_kind: ti.template(), contact_normal: ti.template(),
           contact_alpha: ti.template(), contact_friction: ti.template()):
     """Apply every contact of a node in turn."""
-    after, _last = touch_some(v, head, MOST_CONTACTS, contact_next, contact_kind, contact_normal, contact_alpha,
-                              contact_friction)
+    after, _last = touch_some(v, head, ALL, contact_next, contact_kind, contact_normal, contact_alpha, contact_friction)
     return after
 
 
@@ -110,19 +109,21 @@ def touch_adjoint(v, head, v_bar, counts, contact_next: ti.template(), contact_k
     """Adjoint of :func:`touch`. A contact belongs to one node (and its periodic images, for which ``counts`` is 0), so
     its adjoints are added without atomics."""
     out_bar = v_bar
-    for back in range(MOST_CONTACTS):
-        before, e = touch_some(v, head, MOST_CONTACTS - 1 - back, contact_next, contact_kind, contact_normal,
-                               contact_alpha, contact_friction)
-        if e >= 0:
-            n = contact_normal[e]
-            alpha = contact_alpha[e]
-            after = project(before, n, contact_kind[e], contact_friction[e])
-            through, n_bar, friction_bar = project_adjoint(
-                before, n, contact_kind[e], contact_friction[e], alpha * out_bar
-            )
-            if counts == 1:
-                d_contact_alpha[e] = d_contact_alpha[e] + ti.cast(out_bar.dot(after - before), ti.f64)
-                d_contact_friction[e] = d_contact_friction[e] + ti.cast(friction_bar, ti.f64)
-                d_contact_normal[e] = d_contact_normal[e] + ti.cast(n_bar, ti.f64)
-            out_bar = (1.0 - alpha) * out_bar + through
+    length = 0
+    c = head
+    while c >= 0:
+        length = length + 1
+        c = contact_next[c]
+    for back in range(length):
+        before, e = touch_some(v, head, length - 1 - back, contact_next, contact_kind, contact_normal, contact_alpha,
+                               contact_friction)
+        n = contact_normal[e]
+        alpha = contact_alpha[e]
+        after = project(before, n, contact_kind[e], contact_friction[e])
+        through, n_bar, friction_bar = project_adjoint(before, n, contact_kind[e], contact_friction[e], alpha * out_bar)
+        if counts == 1:
+            d_contact_alpha[e] = d_contact_alpha[e] + ti.cast(out_bar.dot(after - before), ti.f64)
+            d_contact_friction[e] = d_contact_friction[e] + ti.cast(friction_bar, ti.f64)
+            d_contact_normal[e] = d_contact_normal[e] + ti.cast(n_bar, ti.f64)
+        out_bar = (1.0 - alpha) * out_bar + through
     return out_bar
