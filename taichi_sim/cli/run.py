@@ -48,7 +48,7 @@ def _run(arguments: argparse.Namespace, console: Console) -> int:
         segment=common.SEGMENT,
     ) as sim:  # fmt: skip
         console.facts([*common.facts(sim), common.how(sim)])
-        console.notes(sim.notes)
+        console.notes(known := list(sim.notes))
 
         def record(status: str, **more: Any) -> dict[str, Any]:
             base = base_record(
@@ -69,13 +69,14 @@ def _run(arguments: argparse.Namespace, console: Console) -> int:
             raise
         spent = time.perf_counter() - start
         rows = common.objective_rows(sim)
-        found = record("finished", objectives={name: value for name, value, _ in rows})
+        found = record("finished", objectives={name: value for name, value, _ in rows}, notes=list(sim.notes))
         if rows:
             found["loss"] = float(sim.observe("loss"))
             console.line()
             shown = [(name, f"{value:.6g}", f"{weight:g}") for name, value, weight in rows]
             console.table(("objective", "value", "weight"), [*shown, ("loss", f"{found['loss']:.6g}", "")], (1, 2))
         console.line()
+        console.notes([note for note in sim.notes if note not in known])
         console.line(f"finished in {spent:.1f} s, {sim.peak_memory_mb:.0f} MB at most")
         common.wrote(console, "result", write_result(folder, found))
         if arguments.frames:

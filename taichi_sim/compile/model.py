@@ -11,6 +11,7 @@ import numpy as np
 from taichi_sim.compile import barriers, wiring
 from taichi_sim.compile.binding import Binding, Values
 from taichi_sim.compile.contacts import Contacts
+from taichi_sim.compile.doubts import obstacle_notes
 from taichi_sim.compile.drives import Actuators, Fields, Pushes
 from taichi_sim.compile.initial import admissible, initial_values
 from taichi_sim.compile.judge import Judge
@@ -96,9 +97,9 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
     actuators = Actuators(acts, times, groups, envs, dim)
     gains = wiring.field_gains(scene, known)
 
-    domain = scene.domain
+    domain, state = scene.domain, start.state(values)
     spacing = float(domain.spacing or 0.0)
-    max_speed = expected_speed(scene, start.state(values)["v"], slices, bounds)
+    max_speed = expected_speed(scene, state["v"], slices, bounds)
     cfl = float(scene.solver.cfl)
     stiffness = actuators.stiffness(values, bounds)
     limit = step_limit(matter.bodies, values, bounds, stiffness, spacing, cfl, max_speed, dim)
@@ -145,6 +146,8 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
     contacts, room = barriers.contacts_and_room(walls, obstacles, plan, values, bounds)
     plan = replace(plan, contacts=room, partitions=1 if plan.segment_mode else scene.solver.partitions)
     contacts.plan = plan
+    places = {o.name: values[o.position][0] for o in obstacles}
+    begin = {name: state["x"][0, where] for name, where in slices.items()}
     terms = wiring.terms(scene, bodies, slices, known, [a.name for a in acts])
     accelerations = wiring.field_accelerations(scene, plan)
     rows = np.zeros(particles, np.int32)
@@ -178,7 +181,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         tags=np.stack([rows, group_of], axis=1).astype(np.int32),
         field_accelerations=accelerations,
         bounds=bounds,
-        notes=[note for b in bodies for note in b.notes],
+        notes=[note for b in bodies for note in b.notes] + obstacle_notes(contacts, places, begin),
     )
 
 

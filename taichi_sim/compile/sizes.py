@@ -45,7 +45,7 @@ def check_values_memory(bodies: list[BodyParticles], known: dict[str, Quantity],
     three copies of each value (the scene's, those set, their gradients), two of each state."""
     dim = len(bodies[0].center)
     state = sum(b.count for b in bodies) * 2 * (dim + dim**2)
-    values = sum(np.size(q.value) for q in known.values())
+    values = sum(np.size(q.value) for q in known.values() if q.value is not None)
     what = f"{envs} environments of {sum(b.count for b in bodies)} particles" if envs > 1 else "the bodies"
     fix = "use fewer envs" if envs > 1 else "use a larger domain.spacing or fewer particles_per_cell"
     refuse_beyond_memory(what, 8.0 * envs * (3 * values + 2 * state), fix)

@@ -48,7 +48,8 @@ class Law:
 
     Host functions: ``coefficients(params) -> S + (n_coefficients,)`` and ``coefficients_vjp(params, c_bar)`` ->
     derivative by parameter name; ``wave_speed(params, density)`` at rest, m/s, and ``diffusivity(params, density)``,
-    m²/s (kinematic viscosity; it limits the step of an explicit scheme).
+    m²/s (kinematic viscosity; it limits the step of an explicit scheme). Matter whose volume ratio leaves
+    ``volume_ratios`` is no state of the model but a run gone wrong, and is mentioned.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Law:
     energy: Callable[..., Any]
     wave_speed: Callable[[Mapping[str, float], float], float]
     diffusivity: Callable[[Mapping[str, float], float], float] = no_diffusion
+    volume_ratios: tuple[float, float] = (0.1, 10.0)
 
     def __post_init__(self) -> None:
         if self.kind not in ("solid", "fluid"):

@@ -155,5 +155,6 @@ law = laws.add(
         energy=newtonian_fluid_energy,
         wave_speed=sound_speed,
         diffusivity=kinematic_viscosity,
+        volume_ratios=(1.01 * SMALLEST_VOLUME_RATIO, float("inf")),
     )
 )

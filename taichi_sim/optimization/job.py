@@ -104,7 +104,7 @@ def optimize(
             raise
         base["state_hash"] = simulation.state_hash()
         base["peak_memory_mb"] = round(float(simulation.peak_memory_mb), 1)
-        return folder_state.finished(outcome)
+        return folder_state.finished(outcome, simulation.doubts)
 
 
 class _Folder:
@@ -151,10 +151,10 @@ class _Folder:
             self.base["reason"] = reason
         self.write(status)
 
-    def finished(self, outcome: Outcome) -> OptimizationResult:
+    def finished(self, outcome: Outcome, doubts: list[str]) -> OptimizationResult:
         assert self.result is not None
         self.result.reason = outcome.reason
-        self.result.notes = [*outcome.notes, *history_notes(outcome.losses, outcome.grad_norms)]
+        self.result.notes = [*outcome.notes, *history_notes(outcome.losses, outcome.grad_norms), *doubts]
         self.write("finished")
         return self.result
 

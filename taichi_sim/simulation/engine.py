@@ -10,6 +10,7 @@ import numpy as np
 from taichi_sim import runtime as taichi_runtime
 from taichi_sim.compile import diagnose, observe
 from taichi_sim.compile.binding import Values
+from taichi_sim.compile.doubts import Collapse
 from taichi_sim.compile.judge import Term
 from taichi_sim.compile.model import Model, compile_scene
 from taichi_sim.compile.resolution import resolution_notes
@@ -73,6 +74,9 @@ class Engine:
         self._values: Values = {path: v.copy() for path, v in self.model.values.items()}
         plan, substeps = self.model.plan, self.model.substeps * self.frames
         far = resolution_notes(plan, precision, self.model.limit.max_speed, float(self.model.scene.duration))
+        #: Why the last run is not to be trusted; these are among the notes too.
+        self.doubts: list[str] = []
+        #: What should be known about the scene, the last run, and gradients that were zero.
         self.notes: list[str] = [*self.model.notes, *far]
         active = diagnose.active_nodes(plan, self.model.start.state(self._values)["x"])
         stored_nodes = int(GRID_GROWTH * active)
@@ -196,6 +200,8 @@ class Engine:
         self._rest, self._mass = start["x"], self.model.matter.masses(self._values, self.n)
         self._losses = {t.name: np.zeros(self.envs) for t in terms}
         self._final = None
+        collapse = Collapse(self.model.matter.bodies)
+        self._doubt([])
         frames = self.recorded = []
         traces: dict[str, list[np.ndarray]] = {path: [] for path in watched}
 
@@ -206,12 +212,14 @@ class Engine:
                 frames.append(state["x"][0].astype(np.float32))
             if watched:
                 seen = {name: solver.in_body_order(name, k) for name in ("x", "v", "F")}
+                collapse.look(seen["F"], self.frame_dt * f)
                 states = [self._observed_state(seen, e, watched) for e in range(self.envs)]
                 for path, (quantity, particles) in watched.items():
                     traces[path].append(np.stack([quantity.value(s, particles) for s in states]))
             if f == self.frames:
                 self._final = {name: solver.in_body_order(name, k) for name in ("x", "v", "C", "F")}
                 diagnose.check_final(self.model, self._final, self.frames * self.substeps)
+                collapse.look(self._final["F"], self.frame_dt * f)
             for name, value in self.model.judge.measure(terms, f, state, self._values).items():
                 self._losses[name] += value
             if progress is not None:
@@ -223,12 +231,18 @@ class Engine:
                 self._timeline.run(self._device_order(start), look, taped)
         except Trouble as trouble:
             raise diagnose.explain(self.model, solver, trouble, self._values) from None
+        self._doubt(collapse.notes())
         if record:
             times = self.frame_dt * np.arange(self.frames + 1)
             activation = self.model.actuators.activation[0].copy()
             observed = {path: self._drop(np.stack(trace, axis=1)) for path, trace in traces.items()}
             self.rollout = Rollout(times, np.stack(frames), activation, dict(self.model.slices), observed)
             self.recorded = []
+
+    def _doubt(self, notes: list[str]) -> None:
+        """Notes on the last run; those on the one before go."""
+        self.notes[:] = [note for note in self.notes if note not in self.doubts] + notes
+        self.doubts = notes
 
     def _device_order(self, start: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         order = self.model.law_order

@@ -22,6 +22,15 @@ def test_result_has_the_documented_keys(cli, tiny, tmp_path):
         assert word in answer.out
 
 
+def test_a_body_that_collapses_is_mentioned_after_the_run_and_in_the_result(cli, tiny, tmp_path):
+    soft = ("materials.jelly.youngs_modulus=1", "bodies.block.velocity=[0,0]", "duration=0.4", "domain.walls={}")
+    answer = cli("run", tiny, "--set", *soft, "gravity=[0,-50]")
+    assert answer.code == 0, answer.err
+    (note,) = json.loads((tmp_path / "runs" / "tiny-run" / "result.json").read_text())["notes"]
+    assert note.startswith("bodies.block: ") and "collapsed" in note
+    assert answer.out.count(note) == 1 and answer.out.index(note) < answer.out.index("finished in")
+
+
 def test_json_on_standard_output_is_nothing_but_json(program, tiny, tmp_path):
     process = program("run", tiny, "--json", "-", "--seed", "3")
     out, err = process.communicate()

@@ -29,6 +29,7 @@ class Analytic:
         self.function, self.design, self.pause = function, list(design), pause
         self.values = {d.path: np.asarray(d.value, dtype=float) for d in design}
         self.notes: list[str] = []
+        self.doubts: list[str] = []
         self.calls = 0
 
     def set(self, path, value):

@@ -50,6 +50,16 @@ def built(monkeypatch):
     return made
 
 
+def test_doubts_about_the_best_run_are_among_its_notes(built, tmp_path):
+    def collapsing():
+        simulation = rosenbrock()
+        simulation.doubts = ["bodies.torso collapsed"]
+        return simulation
+
+    result = optimize(Scene(collapsing), "adam", 2, tmp_path / "out", seed=4, threads=2)
+    assert result.notes[-1] == read(tmp_path / "out")["notes"][-1] == "bodies.torso collapsed"
+
+
 def read(folder):
     return json.loads((folder / "result.json").read_text())
 
