@@ -19,8 +19,10 @@ EXAMPLES = """  taichi-sim check throw
   taichi-sim check crawler --wrt gravity materials.jelly.youngs_modulus
   taichi-sim check my_scene.toml --of objectives.aim --horizon 20 --full --json check.json"""
 
-#: Particle-substeps a check may take: about half a minute on two cores.
-WORK = 2e8
+#: Seconds after which no further comparison is begun, and for which contact is looked for: a minute with the rest.
+SECONDS, SEARCH = 30.0, 10.0
+#: Runs one comparison may take (one in doubt, and the gradient itself).
+MOST_RUNS = 24
 #: Frames after the first contact that are enough, and that there are at least.
 MOST, LEAST = 30, 2
 #: What the walls of the domain are called here.
@@ -42,7 +44,7 @@ def add_arguments(parser: Parser) -> None:
         "--horizon", metavar="FRAMES", type=whole(1, 10**9),
         help="frames that are run (default: past the first contact, as many as take less than a minute)",
     )  # fmt: skip
-    parser.add_argument("--full", action="store_true", help="every component, not three directions and the largest")
+    parser.add_argument("--full", action="store_true", help="every component, however long it takes")
     parser.json()
     parser.settings(precision=None, memory=True)
 
@@ -80,8 +82,9 @@ def _check(arguments: argparse.Namespace, console: Console) -> int:
         with console.progress("checking") as update:
             done = iter(range(len(paths)))
             report = sim.check_gradients(
-                arguments.of, paths, full=arguments.full, progress=lambda path: update(next(done), len(paths), path)
-            )
+                arguments.of, paths, full=arguments.full, progress=lambda path: update(next(done), len(paths), path),
+                seconds=None if arguments.full else SECONDS,
+            )  # fmt: skip
         notes = list(sim.notes)
     console.line()
     header = ("of", "with respect to", "along", "gradient", "difference", "error", "")
@@ -94,6 +97,9 @@ def _check(arguments: argparse.Namespace, console: Console) -> int:
     console.line()
     console.notes(notes)
     wrong = sum(not r.ok for r in report.rows)
+    if report.left_out:
+        left = ", ".join(report.left_out)
+        console.notes([f"no time for all of {left}; --full takes it, --wrt chooses, --horizon N makes each shorter"])
     verdict = f"all {len(rows)} rows agree" if not wrong else f"{wrong} of {len(rows)} rows are WRONG"
     console.line(f"{verdict} ({clock(time.perf_counter() - began)})")
     console.emit({**report.to_dict(), "scene": scene.title, "horizon": horizon, "seed": arguments.seed})
@@ -110,31 +116,42 @@ def _move(sim: "Simulation", scene: "Scene", seed: int) -> None:
 
 
 def _horizon(sim: "Simulation", sizes: list[int], full: bool, update) -> tuple[int, str]:
-    """Frames to run and why: past the first contact, and not for more than a minute. The same on every machine."""
-    touched = first_contacts(sim, update)
+    """Frames to run and why: past the first contact, and (unless ``full``) for no longer than a minute."""
+    touched, looked, seconds = first_contacts(sim, update, float("inf") if full else SEARCH)
     rows = sum(size if full else min(size, 4) for size in sizes)
-    evaluations = 2.2 * rows + 6
-    affordable = int(WORK / (sim.n * sim.substeps * evaluations))
+    affordable = int(SECONDS / (seconds * (2.2 * rows + 6)))
     rocks = {name: frame for name, frame in touched.items() if name != WALLS}
     first = max((rocks or touched or {"": 0}).values())
     frames = min(sim.frames, max(first + LEAST, min(affordable, first + MOST)))
     met = ", ".join(f"{name} in frame {frame}" for name, frame in touched.items())
-    return frames, f"first contact with {met}" if met else "nothing touches"
+    why = f"first contact with {met}" if met else "nothing touches"
+    if looked < sim.frames and not met:
+        why += f" in the first {looked} frames; no time to look further"
+    most = max(1, int(SECONDS / (seconds * MOST_RUNS)))
+    if frames > most and not full:
+        return most, f"{why}, but more frames would take longer than a minute: --horizon N takes it"
+    return frames, why
 
 
-def first_contacts(sim: "Simulation", update=lambda *_: None) -> dict[str, int]:
-    """The first frame at which matter is within reach of the walls and of each obstacle, of those it ever is.
+def first_contacts(
+    sim: "Simulation", update=lambda *_: None, seconds: float = float("inf")
+) -> tuple[dict[str, int], int, float]:
+    """The first frame at which matter is within reach of the walls and of each obstacle, of those it ever is; the
+    frames looked at; and how long one takes, s.
 
-    Looks no further than where every obstacle was met (without obstacles: a wall).
+    Looks no further than where every obstacle was met (without obstacles: a wall), and for ``seconds``, but at two
+    frames at least: the first one may wait for the compiler.
     """
     plan, contacts = sim.model.plan, sim.model.contacts
     reach = 1.5 * plan.spacing
     lower, upper = np.asarray(plan.lower), np.asarray(plan.upper)
     solid = ~np.asarray(plan.periodic)
     found: dict[str, int] = {}
+    clocks = [time.monotonic()]
 
     def look(t: int, total: int) -> None:
         update(t, total, "")
+        clocks.append(time.monotonic())
         x, frame = sim.recorded[-1].astype(float), len(sim.recorded) - 1
         if WALLS not in found and (((x - lower < reach) | (upper - x < reach)) & solid).any():
             found[WALLS] = frame
@@ -144,9 +161,9 @@ def first_contacts(sim: "Simulation", update=lambda *_: None) -> dict[str, int]:
                 if (distance < reach + 0.5 * plan.spacing).any():
                     found[o.name] = frame
         wanted = {o.name for o in contacts.obstacles} or {WALLS}
-        if wanted <= set(found):
+        if frame >= 2 and (wanted <= set(found) or clocks[-1] - clocks[0] > seconds):
             raise _Touched
 
     with contextlib.suppress(_Touched):
         sim.run(record=True, progress=look)
-    return found
+    return found, len(clocks) - 2, max(float(np.diff(clocks)[1:].min()), 1e-6)

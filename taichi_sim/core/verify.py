@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = ["STEPS", "Comparison", "GradientReport", "Row", "check", "check_directional"]
+__all__ = ["STEPS", "Comparison", "GradientReport", "Row", "check", "check_directional", "rows_of"]
 
 #: Relative steps in the order they are tried: the ones that usually settle it come first.
 STEPS = (1e-5, 1e-4, 1e-6, 1e-3, 1e-7)
@@ -67,6 +67,8 @@ class GradientReport:
     """All rows of a gradient check. ``ok`` if every row is (a report without rows is not)."""
 
     rows: list[Row] = field(default_factory=list)
+    #: Paths there was no time for, or not for all of their rows.
+    left_out: list[str] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -79,8 +81,8 @@ class GradientReport:
         return max(self.rows, key=lambda r: (not r.ok, r.relative_error), default=None)
 
     def to_dict(self) -> dict[str, object]:
-        """``{"ok": bool, "pairs": [row, …]}``, as ``taichi-sim check --json`` writes it."""
-        return {"ok": self.ok, "pairs": [row.to_dict() for row in self.rows]}
+        """``{"ok": bool, "pairs": [row, …], "left_out": [path, …]}``, as ``taichi-sim check --json`` writes it."""
+        return {"ok": self.ok, "pairs": [row.to_dict() for row in self.rows], "left_out": self.left_out}
 
     def __str__(self) -> str:
         head = ("of", "with respect to", "along", "gradient", "difference", "error", "")
@@ -252,12 +254,13 @@ def check(
     size: float | None = None,
     lower: np.ndarray | float | None = None,
     upper: np.ndarray | float | None = None,
+    late: Callable[[], bool] = lambda: False,
 ) -> list[Row]:
     """Rows for one array: random directions and the largest component, or with ``full`` every component.
 
     ``function(x) -> float``; ``x`` and ``gradient`` of one shape, () included; ``size`` as in
     :func:`check_directional`. ``lower`` and ``upper`` (same shape or scalar) are never crossed: at a bound the
-    differences look inwards. Errors as :func:`check_directional`.
+    differences look inwards. No row is begun once it is ``late``. Errors as :func:`check_directional`.
     """
     x, gradient = np.asarray(x, dtype=np.float64), np.asarray(gradient, dtype=np.float64)
     if x.size == 0:
@@ -267,6 +270,8 @@ def check(
     size, inward = _room(x, size, lower, upper)
     rows = []
     for along, direction in _directions(x, gradient, rng, full, directions):
+        if late():
+            break
         turned = np.where(inward != 0, inward * np.abs(direction), direction)
         sign = np.sign(turned.flat[np.argmax(np.abs(turned))]) if np.count_nonzero(turned) == 1 else 1.0
         c = check_directional(
@@ -275,6 +280,11 @@ def check(
         )  # fmt: skip
         rows.append(Row(of, wrt, along, sign * c.gradient, sign * c.finite_difference, c.relative_error, c.ok, c.note))
     return rows
+
+
+def rows_of(x: np.ndarray, full: bool, directions: int = 3) -> int:
+    """Rows :func:`check` makes of an array."""
+    return x.size if full or x.size <= 1 else directions + 1
 
 
 def _directions(

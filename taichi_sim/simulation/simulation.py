@@ -2,6 +2,7 @@
 
 import resource
 import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -357,9 +358,14 @@ class Simulation(Engine):
         wrt: "str | Iterable[str] | None" = None,
         full: bool = False,
         progress: Callable[[str], None] | None = None,
+        seconds: float | None = None,
     ) -> verify.GradientReport:
         """Compare the gradient with finite differences, three random directions and the largest component an array
-        (``full``: every component). Needs ``precision="f64"``, otherwise ``ValueError``."""
+        (``full``: every component). Needs ``precision="f64"``, otherwise ``ValueError``.
+
+        After ``seconds`` no further comparison is begun (one is made at least); the report's ``left_out`` names the
+        paths that got fewer than they should.
+        """
         self._alive()
         if self.precision != "f64":
             raise ValueError('finite differences need double precision: Simulation(scene, precision="f64")')
@@ -368,8 +374,16 @@ class Simulation(Engine):
         paths = self._wrt(wrt)
         _, gradients = self.value_and_grad(of, paths)
         report = verify.GradientReport()
+        end = np.inf if seconds is None else time.monotonic() + seconds
         rng = np.random.default_rng(self.seed)
         design = {d.path: d for d in self.design}
+        begun = False
+
+        def late() -> bool:
+            nonlocal begun
+            first, begun = not begun, True
+            return not first and time.monotonic() > end
+
         for path in paths:
             base = self._values[path].copy()
 
@@ -383,9 +397,13 @@ class Simulation(Engine):
             given = design.get(path, self.model.quantities[path])
             if progress is not None:
                 progress(path)
+            known = len(report.rows)
             report.rows += verify.check(
-                value, base[0], gradients[path], rng, of=of, wrt=path, full=full, lower=given.lower, upper=given.upper
-            )
+                value, base[0], gradients[path], rng, of=of, wrt=path, full=full, lower=given.lower, upper=given.upper,
+                late=late,
+            )  # fmt: skip
+            if len(report.rows) - known < verify.rows_of(base[0], full):
+                report.left_out.append(path)
         self._final = None
         return report
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from taichi_sim.cli import check
 from taichi_sim.cli.check import WALLS, first_contacts
 from taichi_sim.cli.shorten import shortened
 from taichi_sim.scene.edit import set_values
@@ -45,6 +46,19 @@ def test_choice_of_what_and_how_much(cli, tiny, tmp_path):
     assert "horizon    3 of 10 frames" in answer.err
 
 
+def test_a_check_that_would_take_long_says_what_it_leaves_out_and_full_does_it(cli, tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(check, "SECONDS", 1e-9)
+    answer = cli("check", tiny, "--json", "c.json")
+    found = json.loads((tmp_path / "c.json").read_text())
+    assert answer.code == 0 and found["horizon"] == 1 and len(found["pairs"]) == 1, answer.out
+    assert "more frames would take longer than a minute" in answer.out
+    assert found["left_out"] == ["bodies.block.velocity", "actuators.pull.signal.weights"]
+    assert "no time for all of bodies.block.velocity, actuators.pull.signal.weights; --full takes it" in answer.out
+    answer = cli("check", tiny, "--full", "--json", "c.json")
+    found = json.loads((tmp_path / "c.json").read_text())
+    assert found["left_out"] == [] and found["horizon"] > 1 and "no time" not in answer.out
+
+
 def test_a_wrong_gradient_exits_1(cli, tiny, monkeypatch):
     right = Simulation.value_and_grad
 
@@ -66,7 +80,10 @@ def test_unknown_names_are_one_line(cli, tiny, words, says):
 def test_horizon_reaches_the_first_contact(cli, tiny, tmp_path):
     table = set_values(Scene.load(tiny), FALLING).to_dict()
     with Simulation(Scene.from_dict({**table, "obstacles": {}}), precision="f64", segment=40) as sim:
-        frame = first_contacts(sim)[WALLS]
+        touched, looked, seconds = first_contacts(sim)
+        frame = touched[WALLS]
+        assert looked == frame and 0 < seconds < 1
+        assert first_contacts(sim, seconds=0.0)[:2] == ({}, 2)
         sim.run(record=True)
         assert sim.rollout is not None
         low = sim.rollout.position[:, :, 1].min(axis=1)
