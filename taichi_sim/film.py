@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from taichi_sim.compile.contacts import placed
 from taichi_sim.io.video import VideoInfo, check_video_path, write_video
-from taichi_sim.scene.pose import rotation_matrix
 from taichi_sim.simulation import Rollout, Simulation
 from taichi_sim.viz.camera import Camera2D, Camera3D, view_bounds
 from taichi_sim.viz.picture import OBSTACLE, Line, Marker, Mesh, Picture, Polygon, palette
+from taichi_sim.viz.repeat import cut_line, cut_mesh, wrapped
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -42,7 +43,8 @@ class Scenery:
     """How a scene looks, apart from where its particles are: made by :meth:`of` from a simulation as it is now.
 
     ``colors`` (n, 3), ``radius`` (n,) m and ``shown`` (n,) are of all particles in body order (those under a skin are
-    not shown); ``driven`` (actuators, n) says which particle each actuator drives.
+    not shown); ``driven`` (actuators, n) says which particle each actuator drives. What goes out through a periodic
+    side (``period`` (dim,) m, infinite where there is none) is drawn where it comes in again.
     """
 
     title: str
@@ -57,6 +59,7 @@ class Scenery:
     traced: tuple[np.ndarray, ...]
     lower: np.ndarray
     upper: np.ndarray
+    period: np.ndarray
     floor_visible: bool
     camera: "Camera2D | Camera3D | None"
 
@@ -81,7 +84,8 @@ class Scenery:
                     shown[where] = False
         lower, upper = (np.asarray(x, float) for x in (scene.domain.lower, scene.domain.upper))
         aims = [(name, o) for name, o in scene.objectives.items() if o.kind == "distance" and "target" in o.parameters]
-        size = 0.018 * float((upper - lower).max())
+        size, period = 0.018 * float((upper - lower).max()), sim.model.plan.periods
+        targets = [wrapped(_value(sim, f"objectives.{name}.target", o.target), lower, period) for name, o in aims]
         return cls(
             title=sim.scene.title,
             dim=sim.dim,
@@ -91,16 +95,21 @@ class Scenery:
             driven=driven,
             skins=tuple(skins),
             obstacles=tuple(_obstacles(sim, lower, upper)),
-            markers=tuple(Marker(tuple(_value(sim, f"objectives.{name}.target", o.target)), size) for name, o in aims),
+            markers=tuple(Marker(tuple(target), size) for target in targets),
             traced=tuple(_members(sim, o.body, o.region) for _, o in aims),
             lower=lower,
             upper=upper,
+            period=period,
             floor_visible=scene.domain.wall("z_lower").kind != "periodic",
             camera=_camera(sim.scene.camera, sim.dim),
         )
 
+    def wrapped(self, positions: np.ndarray) -> np.ndarray:
+        """Positions (…, dim), m, where they are drawn."""
+        return wrapped(positions, self.lower, self.period)
+
     def framed(self, positions: np.ndarray, aspect: float) -> "Camera2D | Camera3D":
-        """The scene's own camera, or one that sees all ``positions`` (…, dim) m; ``aspect`` is width / height."""
+        """The scene's own camera, or one that sees all ``positions`` (…, dim) m as drawn; ``aspect`` width / height."""
         if self.camera is not None:
             return self.camera
         seen = [np.reshape(positions, (-1, self.dim)), *(np.atleast_2d(m.position) for m in self.markers)]
@@ -129,13 +138,15 @@ class Scenery:
             mixed = np.where(self.driven.any(axis=0), np.take_along_axis(loads, strongest[None], 0)[0], np.nan)
             mixed = mixed[self.shown]
         width = 0.004 * float((self.upper - self.lower).max())
+        skins = [skin.mesh(position) for skin in self.skins]
+        lines = [piece for trail in trails for piece in cut_line(trail, self.lower, self.period)]
         return Picture(
             self.dim,
-            position[self.shown],
+            self.wrapped(position[self.shown]),
             self.colors[self.shown],
             self.radius[self.shown],
             mixed,
-            meshes=[skin.mesh(position) for skin in self.skins],
+            meshes=[part for skin in skins for part in cut_mesh(skin, self.lower, self.period)],
             obstacles=self.obstacles,
             lower=self.lower,
             upper=self.upper,
@@ -143,7 +154,7 @@ class Scenery:
             caption=caption,
             floor_visible=self.floor_visible,
             markers=self.markers,
-            lines=[Line(t, width) for t in trails if len(t) > 1],
+            lines=[Line(t, width) for t in lines if len(t) > 1],
         )
 
 
@@ -182,7 +193,7 @@ class Film:
     ) -> Iterator[Picture]:
         """Pictures of ``frames`` (default: all), under a caption (default: the scene's name) and the time."""
         scenery, rollout = self.scenery, self.rollout
-        camera = camera or scenery.framed(rollout.position, aspect)
+        camera = camera or scenery.framed(scenery.wrapped(rollout.position), aspect)
         loudest = max(1.0, float(np.max(np.abs(rollout.activation), initial=0.0)))
         head = scenery.title if caption is None else caption
         centres = [rollout.position[:, part].mean(axis=1) for part in scenery.traced]
@@ -235,7 +246,7 @@ def before_after(
     shown, rate = _pace(films[0][1], fps, most)
     first = films[0][1].scenery
     seen = np.concatenate([one.rollout.position[shown] for _, one in films]) if first.camera is None else np.empty(0)
-    camera = first.framed(seen, width / height)
+    camera = first.framed(first.wrapped(seen) if seen.size else seen, width / height)
     with Renderer(width, height) as renderer:
 
         def column(one: Film) -> Iterator[np.ndarray]:
@@ -288,22 +299,21 @@ def _value(sim: Simulation, path: str, otherwise) -> np.ndarray:
 def _obstacles(sim: Simulation, lower: np.ndarray, upper: np.ndarray) -> Iterator[Mesh | Polygon]:
     for contact in sim.model.contacts.obstacles:
         shape, position = contact.shape, _value(sim, contact.position, 0.0)
-        turn = rotation_matrix(contact.rotation, sim.dim)
         reach = 0.0 if shape.bounded else float(np.linalg.norm(upper - lower))
         drawn = shape.surface(lower - reach - position, upper + reach - position)
         given = sim.model.scene.obstacles[contact.name].color
         color = OBSTACLE if given is None else tuple(np.asarray(given, float))
-
-        centre = shape.centre if shape.bounded else np.zeros(sim.dim)  # what it turns about, as in compile.contacts
-
-        def placed(points: np.ndarray, turn=turn, centre=centre, position=position) -> np.ndarray:
-            return (points - centre) @ turn.T + centre + position
-
-        if sim.dim == 3:
-            if len(drawn.faces):
-                yield Mesh(placed(drawn.vertices), drawn.faces, color)
-        else:
-            yield from (Polygon(placed(loop), color) for loop in _joined(drawn.loops))
+        images = sim.model.contacts.images(contact, position)
+        for place in images:
+            if len(images) > 1:  # those that only come near are not drawn
+                ends = placed(contact, place, drawn.vertices if sim.dim == 3 else np.concatenate(drawn.loops))
+                if ((ends.max(axis=0) <= lower) | (ends.min(axis=0) >= upper)).any():
+                    continue
+            if sim.dim == 3:
+                if len(drawn.faces):
+                    yield Mesh(placed(contact, place, drawn.vertices), drawn.faces, color)
+            else:
+                yield from (Polygon(placed(contact, place, loop), color) for loop in _joined(drawn.loops))
 
 
 def _joined(loops: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -216,3 +216,38 @@ def test_a_name_that_cannot_be_a_video_is_refused_before_anything_is_drawn(flat,
     with pytest.raises(ValueError, match="allowed"):
         film(flat, tmp_path / "film.avi")
     assert not list(tmp_path.iterdir())
+
+
+def test_periodic_sides_are_drawn_as_one_domain():
+    """Particles, surfaces, targets, trails and obstacles are drawn in the domain, wherever they went."""
+    flat = {**FLAT, "domain": {**FLAT["domain"], "walls": {"x_lower": "periodic", "x_upper": "periodic"}},
+            "gravity": [0.0, 0.0]}  # fmt: skip
+    rock = {**FLAT["obstacles"]["rock"], "position": [-0.45, 0.1]}
+    body = {**FLAT["bodies"]["ball"], "velocity": [10.0, 0.0]}
+    aim = {"aim": {"kind": "distance", "body": "ball", "target": [1.3, 0.3]}}
+    changed = {**flat, "obstacles": {"rock": rock}, "objectives": aim, "bodies": {**FLAT["bodies"], "ball": body}}
+    with Simulation(Scene.from_dict(changed)) as sim:
+        sim.run(record=True)
+        assert sim.rollout is not None and sim.rollout.position[-1][:, 0].max() > 1.1
+        look = Scenery.of(sim)
+        (marker,) = look.markers
+        np.testing.assert_allclose(marker.position, [0.3, 0.3])
+        left, right = sorted(look.obstacles, key=lambda p: p.points[:, 0].min())
+        np.testing.assert_allclose(right.points, left.points + np.array([1.0, 0.0]))
+        assert left.points[:, 0].min() < 0 < left.points[:, 0].max()
+        last = list(pictures(sim))[-1]
+        assert last.points.min() >= 0 and last.points[:, 0].max() <= 1
+        assert len(last.lines) == 2 and all(np.ptp(line.points[:, 0]) < 0.5 for line in last.lines)
+
+
+def test_a_surface_is_drawn_in_a_periodic_domain():
+    ball = {**SOLID["bodies"]["ball"], "velocity": [0.0, 0.0, 0.0], "position": [3.5, 0.0, 0.0]}
+    walls = {"x_lower": "periodic", "x_upper": "periodic"}
+    table = {**SOLID, "domain": {**SOLID["domain"], "walls": walls}, "bodies": {"ball": ball}}
+    with Simulation(Scene.from_dict({**table, "obstacles": {}})) as sim:
+        sim.run(record=True)
+        parts = list(pictures(sim))[-1].meshes
+        assert len(parts) == 2, "it lies across the side"
+        for part in parts:
+            centres = part.vertices[part.faces].mean(axis=1)
+            assert centres[:, 0].min() >= 0 and centres[:, 0].max() <= 1

@@ -89,9 +89,9 @@ class Contacts(Binding):
         if not (obstacle.shape.bounded and any(plan.periodic)):
             return position[None]
         corners = np.array(list(itertools.product(*zip(*obstacle.shape.bounds(), strict=True))))
-        placed = _placed(obstacle, position, corners)
+        box = placed(obstacle, position, corners)
         margin = 3 * plan.spacing
-        low, high = placed.min(axis=0) - margin, placed.max(axis=0) + margin
+        low, high = box.min(axis=0) - margin, box.max(axis=0) + margin
         shifts = [
             period * np.arange(np.ceil((lower - end) / period), np.floor((upper - start) / period) + 1)
             if periodic
@@ -158,6 +158,10 @@ class Contacts(Binding):
             if entry.friction:
                 friction[entry.first : entry.first + len(entry.nodes)] = values[entry.friction][entry.env]
         solver.store.write("contact_friction", friction)
+
+    def smoothed(self, path: str) -> float | None:
+        """Length, m, below which corners are rounded off for the quantity ``path``: of an obstacle's position."""
+        return 3 * WIDTH * self.plan.spacing if path in {o.position for o in self.obstacles} else None
 
     def touched(self, path: str, solver: MpmSolver) -> bool:
         """Whether the last sweep met a contact with the wall or obstacle that ``path`` is a quantity of."""
@@ -309,7 +313,7 @@ def _local(obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray) 
     return (points - position - centre) @ R + centre
 
 
-def _placed(obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray) -> np.ndarray:
+def placed(obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Points (n, dim) of the obstacle's own frame where it stands: inverse of :func:`_local`."""
     R, centre = _turn(obstacle, points.shape[1])
     return (points - centre) @ R.T + centre + position

@@ -22,7 +22,7 @@ class Frame:
 
     ``time`` in s; ``index`` of the frame; ``position`` in m, ``velocity`` in m/s and ``rest`` (positions at time 0, m),
     each (particles, dim); ``activation`` of the objective's actuators, (actuators,); ``frame_dt`` in s; ``mass`` in kg,
-    (particles,).
+    (particles,). Positions are continuous: through a periodic side they go on, they do not come back on the other one.
     """
 
     time: float

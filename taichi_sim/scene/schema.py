@@ -96,7 +96,11 @@ class Wall(Table, kw_only=True):
 
 
 class Domain(Table, kw_only=True):
-    """The box matter lives in, its walls and its grid. Walls stand exactly at ``lower`` and ``upper``."""
+    """The box matter lives in, its walls and its grid. Walls stand exactly at ``lower`` and ``upper``.
+
+    Through periodic sides positions go on, continuously: displacements and centres of mass do not jump, and a target is
+    reached where it stands, not one period away. Obstacles act in every period.
+    """
 
     lower: Annotated[Real, real("m", "lower corner", "dim", differentiable=False)] = 0.0
     upper: Annotated[Real, real("m", "upper corner", "dim", differentiable=False)]

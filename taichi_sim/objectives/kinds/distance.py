@@ -29,7 +29,7 @@ def _rule(p: Values, frame: Frame) -> Evaluation:
 objectives.add(
     ObjectiveKind(
         name="distance",
-        doc="distance of the centre of mass to a point, m, or its square",
+        doc="distance of the centre of mass to a point, m, or its square; periodic sides do not fold it",
         parameters=(
             Parameter("target", "m", None, "the point", shape=("dim",)),
             Parameter("squared", "", False, "square the distance (m²): smooth at the target", kind="flag"),

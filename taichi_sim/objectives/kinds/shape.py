@@ -47,7 +47,7 @@ def _rule(p: Values, frame: Frame) -> Evaluation:
 objectives.add(
     ObjectiveKind(
         name="shape",
-        doc="mean squared distance to the nearest of a set of target points, m²",
+        doc="mean squared distance to the nearest of a set of target points, m²; periodic sides do not fold it",
         parameters=(
             Parameter("target", "m", (), "target points", shape=("any", "dim")),
             Parameter(
