@@ -50,3 +50,23 @@ def test_the_order_of_declaration_does_not_matter(names):
             gradients.append(found)
     assert hashes[0] == hashes[1]
     assert all(np.array_equal(gradients[0][path], gradients[1][path]) for path in gradients[0])
+
+
+@pytest.mark.parametrize(
+    ("shape", "position", "kinds", "kinks"),
+    [
+        # faces on grid lines: nodes at corners, and half way between opposite faces, where the normal turns at once
+        ({"kind": "box", "lower": [0.3, -0.1], "upper": [0.5, 0.1]}, [0.0, 0.0], ("separate", "slip", "sticky"), 2),
+        # a face half a cell from a row of nodes: the weight begins there, its slope is zero on one side
+        ({"kind": "box", "lower": [0.33, -0.1], "upper": [0.53, 0.15]}, [0.0, 0.0], ("separate",), 1),
+        ({"kind": "box", "lower": [0.33, -0.1], "upper": [0.53, 0.12]}, [0.0, 0.0], ("separate",), 0),
+        ({"kind": "sphere", "center": [0.37, 0.02], "radius": 0.12}, [0.0, 0.0], ("separate", "slip"), 0),
+    ],
+)
+def test_where_an_obstacle_stands_on_the_grid_its_corners_are_called_kinks(shape, position, kinds, kinks):
+    for kind in kinds:
+        rock = {"shape": shape, "position": position, "kind": kind}
+        changes = {**CHANGES, "duration": 0.16, "obstacles": {"rock": rock}}
+        with Simulation(tiny(changes), precision="f64") as sim:
+            report = sim.check_gradients("objectives.climb", "obstacles.rock.position", full=True)
+        assert report.ok and sum(row.note == "kink" for row in report.rows) == kinks, (kind, str(report))
