@@ -122,7 +122,8 @@ def build_bodies(scene: Any, seed: int = 0, folder: Path | None = None) -> list[
             problems.append(Problem(f"bodies.{name}", str(error)))
     if problems:
         raise SceneError(problems, str(source) if source else None)
-    _note_overlaps(built)
+    lower, upper, _ = _domain(scene, dim)
+    _note_overlaps(built, np.where(_periodic(entry(scene, "domain"), dim), upper - lower, np.inf))
     return built
 
 
@@ -338,11 +339,12 @@ def _given_bar(given: Any, bar: np.ndarray, rest: np.ndarray) -> np.ndarray:
     return bar if np.ndim(given) == bar.ndim else bar.sum(axis=0)
 
 
-def _note_overlaps(bodies: list[BodyParticles]) -> None:
-    """Note on pairs of bodies whose particles start inside each other, deeper than half a particle spacing."""
+def _note_overlaps(bodies: list[BodyParticles], period: np.ndarray) -> None:
+    """Note on pairs of bodies whose particles start inside each other, deeper than half a particle spacing; ``period``
+    (dim,) m, infinite along axes that are not periodic."""
     for number, first in enumerate(bodies):
         for second in bodies[:number]:
-            count = max(_inside(first, second), _inside(second, first))
+            count = max(_inside(first, second, period), _inside(second, first, period))
             if count:
                 first.notes.append(
                     f"bodies.{second.name} and bodies.{first.name} overlap at time 0 "
@@ -350,10 +352,12 @@ def _note_overlaps(bodies: list[BodyParticles]) -> None:
                 )
 
 
-def _inside(body: BodyParticles, other: BodyParticles) -> int:
-    """How many particles of ``body`` lie inside ``other``'s shape."""
+def _inside(body: BodyParticles, other: BodyParticles, period: np.ndarray) -> int:
+    """How many particles of ``body``, or their nearest periodic images, lie inside ``other``'s shape."""
     low, high = other.position.min(axis=0) - other.spacing, other.position.max(axis=0) + other.spacing
-    near = body.position[np.all((body.position >= low) & (body.position <= high), axis=1)]
+    whole = np.rint((body.position - 0.5 * (low + high)) / period)  # 0 where the period is infinite
+    near = body.position - whole * np.where(np.isfinite(period), period, 0.0)
+    near = near[np.all((near >= low) & (near <= high), axis=1)]
     if len(near) == 0:
         return 0
     turn = rotation_matrix(other.rotation, near.shape[1])

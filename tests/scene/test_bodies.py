@@ -285,3 +285,15 @@ def test_gradient_without_velocity_and_deformation():
     gradient = pose_vjp(body, np.ones_like(body.position))
     assert gradient.position == pytest.approx([body.count, body.count])
     assert np.all(gradient.velocity == 0) and gradient.rotation == pytest.approx(0, abs=1e-12)
+
+
+def test_periodic_sides_are_no_end_and_bodies_overlap_through_them():
+    walls = {"x_lower": "periodic", "x_upper": "periodic"}
+    scene = _scene(a=_box(0.0, 0.3), b=_box(0.9, 0.3))
+    periodic = {**scene, "domain": {**scene["domain"], "walls": walls}}
+    assert "bodies.b: 32 particles of 64 outside the domain" in _refused(scene)
+    _, b = build_bodies(periodic)
+    assert b.position[:, 0].max() > 1.0 and "bodies.a and bodies.b overlap at time 0 (32 particles" in b.notes[0]
+    apart = build_bodies({**periodic, "bodies": {"a": _box(0.0, 0.3), "b": _box(-2.2, 0.3)}})
+    assert all(body.notes == [] for body in apart)
+    assert "particles of 64 outside" in _refused({**periodic, "bodies": {"a": _box(0.3, 0.9)}})
