@@ -15,8 +15,13 @@ KEYS = (
     "format", "scene", "versions", "seed", "precision", "threads", "envs", "dt", "frames", "substeps", "particles",
     "status", "wall_s", "peak_memory_mb", "state_hash",
 )  # fmt: skip
+#: further keys of a run that finished; one that did not has a ``reason``
+RUN_KEYS = ("objectives", "loss", "notes")
 #: further keys of an optimisation
-OPTIMIZE_KEYS = ("loss", "best_loss", "best_iteration", "evaluations", "parameters")
+OPTIMIZE_KEYS = (
+    "loss", "best_loss", "best_iteration", "evaluations", "parameters", "method", "grad_norm", "start", "reason",
+    "notes",
+)  # fmt: skip
 
 
 def versions() -> dict[str, str]:

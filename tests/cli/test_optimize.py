@@ -23,7 +23,7 @@ def test_leaves_result_journal_plot_best_scene_and_video(cli, tiny, tmp_path):
     names = sorted(p.name for p in folder.iterdir())
     assert names == ["best.toml", "evaluations.jsonl", "progress.png", "result.json"]
     found = result(folder)
-    assert set(KEYS + OPTIMIZE_KEYS) <= set(found) and found == result_of(tmp_path / "r.json")
+    assert set(KEYS + OPTIMIZE_KEYS) == set(found) and found == result_of(tmp_path / "r.json")
     assert found["evaluations"] == len(found["loss"]) == 6
     assert found["best_loss"] == min(found["loss"]) < found["loss"][0]
     assert set(found["parameters"]) == {"bodies.block.velocity", "actuators.pull.signal.weights"}
@@ -141,4 +141,5 @@ def test_interrupt_leaves_what_was_done_and_says_how_to_go_on(program, tiny, tmp
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert len(err.splitlines()) == 1 and "--resume" in err, err
-    assert result(tmp_path / "o")["status"] == "interrupted"
+    found = result(tmp_path / "o")
+    assert (found["status"], found["reason"]) == ("interrupted", "interrupted")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from taichi_sim.core.errors import SceneError
-from taichi_sim.io.results import KEYS
+from taichi_sim.io.results import KEYS, RUN_KEYS
 from taichi_sim.io.rollout import read_rollout
 
 
@@ -15,7 +15,7 @@ def test_result_has_the_documented_keys(cli, tiny, tmp_path):
     answer = cli("run", tiny)
     assert answer.code == 0, answer.err
     found = json.loads((tmp_path / "runs" / "tiny-run" / "result.json").read_text())
-    assert set(KEYS) <= set(found)
+    assert set(KEYS + RUN_KEYS) == set(found)
     assert (found["scene"], found["status"], found["frames"]) == ("tiny", "finished", 10)
     assert found["loss"] == found["objectives"]["aim"] > 0
     for word in ("dt", "substeps", "particles", "seed 0", "aim"):
@@ -64,6 +64,7 @@ def test_a_run_that_fails_exits_1_and_says_why(cli, tiny, tmp_path):
     assert "substep" in answer.err
     found = json.loads((tmp_path / "runs" / "tiny-run" / "result.json").read_text())
     assert found["status"] == "failed" and found["reason"] in answer.err and found["state_hash"] is None
+    assert set(found) == {*KEYS, "reason"}
 
 
 @pytest.mark.parametrize("option, name", [("--out", "o/p"), ("--json", "o/r.json"), ("--video", "o/v.mp4")])

@@ -9,7 +9,7 @@ import pytest
 from recipes import ROOT, blocks
 
 from taichi_sim.cli import VERBS
-from taichi_sim.io.results import KEYS, OPTIMIZE_KEYS
+from taichi_sim.io.results import KEYS, OPTIMIZE_KEYS, RUN_KEYS
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = blocks("README.md", "bash")
@@ -38,7 +38,7 @@ def test_the_picture_is_small():
 def test_every_verb_and_every_key_is_named():
     assert set(re.findall(r"^\| `taichi-sim (\w+)", README, flags=re.MULTILINE)) == set(VERBS)
     files = README.split("## Files other programs")[1].split("\n## ")[0]
-    assert {*KEYS, *OPTIMIZE_KEYS} <= set(re.findall(r"`(\w+)`", files))
+    assert {*KEYS, *RUN_KEYS, *OPTIMIZE_KEYS} <= set(re.findall(r"`(\w+)`", files))
 
 
 def test_everything_in_the_box_is_named():
