@@ -1,12 +1,12 @@
 """What verbs that simulate share: the scene with its changes, the folder of results, the facts printed first."""
 
 import argparse
-import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from taichi_sim.cli.console import Console
+from taichi_sim.core.places import check_place
 
 if TYPE_CHECKING:
     from taichi_sim.scene.schema import Scene
@@ -21,7 +21,8 @@ def load_scene(arguments: argparse.Namespace) -> "Scene":
     from taichi_sim.scene.edit import parse_assignment, set_values
     from taichi_sim.scene.schema import Scene
 
-    writable("--json", getattr(arguments, "json", None))
+    if (json := getattr(arguments, "json", None)) not in (None, "-"):
+        check_place("--json", json)
     changes = dict(parse_assignment(text) for text in arguments.set)
     scene = Scene.load(arguments.scene)
     return set_values(scene, changes) if changes else scene
@@ -30,25 +31,8 @@ def load_scene(arguments: argparse.Namespace) -> "Scene":
 def results_folder(arguments: argparse.Namespace, scene: "Scene", verb: str) -> Path:
     """``--out``, or ``runs/<scene>-<verb>``; nothing is made yet. ``ValueError`` if it is a file."""
     out = Path(arguments.out or Path("runs") / f"{slug(scene.title)}-{verb}")
-    writable("--out", out / "result.json")
+    check_place("--out", out / "result.json", shown=out)
     return out
-
-
-def writable(option: str, file: "str | Path | None") -> None:
-    """Refuse, before anything is computed, a file that could not be written then. ``ValueError`` says why."""
-    if file in (None, "-"):
-        return
-    path = Path(file)
-    shown = path.parent if option == "--out" else path
-    for place in path.parents:
-        if place.exists():
-            if not place.is_dir():
-                raise ValueError(f"{option} {shown}: {place} is a file, expected a folder")
-            if not os.access(place, os.W_OK):
-                raise ValueError(f"{option} {shown}: the folder {place.resolve()} cannot be written to")
-            break
-    if path.is_dir():
-        raise ValueError(f"{option} {path}: is a folder, expected the name of a file")
 
 
 def slug(title: str) -> str:
@@ -64,7 +48,7 @@ def video_path(arguments: argparse.Namespace, scene: "Scene", folder: Path) -> P
 
     path = Path(arguments.video) if arguments.video else folder / f"{slug(scene.title)}.mp4"
     check_video_path(path)
-    writable("--video", path / "0" if path.is_dir() else path)
+    check_place("--video", path / "0" if path.is_dir() else path, shown=path)
     return path
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from taichi_sim.cli import common
 from taichi_sim.cli.console import Console
 from taichi_sim.cli.parser import Parser
+from taichi_sim.core.places import check_place
 
 EXAMPLES = """  taichi-sim run crawler --video crawler.mp4
   taichi-sim run my_scene.toml --set materials.jelly.youngs_modulus=2e4 gravity=[0,-1.6]
@@ -35,7 +36,8 @@ def _run(arguments: argparse.Namespace, console: Console) -> int:
     video = common.video_path(arguments, scene, folder)
     if arguments.frames and not arguments.frames.endswith(".npz"):
         raise ValueError(f"--frames {arguments.frames}: must end in .npz")
-    common.writable("--frames", arguments.frames)
+    if arguments.frames:
+        check_place("--frames", arguments.frames)
 
     from taichi_sim import runtime
     from taichi_sim.io.results import write_result

@@ -22,6 +22,7 @@ from taichi_sim.compile.sizes import check_grid_memory, check_size, check_values
 from taichi_sim.compile.start import BodyStart, Start
 from taichi_sim.laws.law import kernel_functions, laws
 from taichi_sim.scene.bodies import BodyParticles, build_bodies
+from taichi_sim.scene.load import from_dict
 from taichi_sim.scene.paths import Quantity, quantities
 from taichi_sim.scene.schema import Scene
 from taichi_sim.solvers.mpm.arrays import MpmPlan
@@ -76,6 +77,7 @@ class Model:
 
 def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
     """Compile a scene for ``envs`` environments. Raises ``SceneError`` or ``ValueError`` for mistakes in it."""
+    scene = from_dict(scene.to_dict(), scene.source)  # plain dicts become tables
     known = quantities(scene)
     pushed = {name for name, body in scene.bodies.items() if body.acceleration is not None}
     scene = scene.resolved()

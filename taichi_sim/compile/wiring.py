@@ -1,5 +1,6 @@
 """Who drives whom and who is judged: actuators, force fields and objectives of a scene, tied to particles and paths."""
 
+import fnmatch
 from typing import Any
 
 import numpy as np
@@ -87,9 +88,9 @@ def terms(
         else:
             chosen = _selection(by_name[objective.body], slices[objective.body], objective.region)
         wanted = str(objective.parameters.get("actuators", "*"))
-        if wanted != "*" and wanted not in actuators:
+        columns = np.array([i for i, a in enumerate(actuators) if fnmatch.fnmatchcase(a, wanted)], int)
+        if wanted != "*" and not len(columns):
             raise ValueError(f"objectives.{name}.actuators: {unknown('actuator', wanted, actuators)}")
-        columns = np.array([i for i, a in enumerate(actuators) if wanted in ("*", a)], int)
         if kind.name == "effort" and not len(columns):
             raise ValueError(f"objectives.{name}: measures effort, but the scene has no actuators")
         terms.append(

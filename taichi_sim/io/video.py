@@ -44,7 +44,7 @@ def check_video_path(path: str | os.PathLike[str]) -> str:
             raise ValueError(f"video {path}: is a folder, expected the name of a file")
         return ending[1:]
     pattern = ending == ".png" and re.fullmatch(r"[^%]*%0\dd[^%]*", path.name)
-    if pattern or (ending == "" and path.name and "%" not in path.name and not path.is_file()):
+    if pattern or (ending == "" and path.name and "%" not in path.name and (path.is_dir() or not path.exists())):
         _frames_of(*_sequence(path))
         return "png"
     raise ValueError(f"video {path}: cannot be written; allowed: {ALLOWED}")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from taichi_sim import runtime
+from taichi_sim.core.places import check_place
 from taichi_sim.io.hashing import file_hash
 from taichi_sim.io.results import versions, write_result
 from taichi_sim.optimization.health import history_notes
@@ -68,9 +69,11 @@ def optimize(
     from taichi_sim.simulation import Simulation
 
     began = time.perf_counter()
-    if isinstance(scene, str | os.PathLike):
+    if not hasattr(scene, "to_dict"):
         scene = Scene.load(scene)
     folder = None if out is None else Path(out)
+    if folder is not None:
+        check_place("out", folder / JOURNAL, shown=folder)
     table = scene.to_dict()
     identity = {
         "scene": _digest(table),

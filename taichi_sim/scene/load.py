@@ -36,6 +36,10 @@ def load(scene: "str | PathLike[str]") -> Scene:
 
 def find(scene: "str | PathLike[str]") -> Path:
     """File of a scene given by path or by the name of a shipped one; ``SceneError`` with the nearest name."""
+    if not isinstance(scene, str | PathLike):
+        hint = "; nested tables become a scene by Scene.from_dict" if isinstance(scene, Mapping) else ""
+        message = f"must be a Scene, a file or the name of a shipped scene, not {type(scene).__name__}{hint}"
+        raise SceneError([Problem("scene", message)])
     text = fspath(scene)
     file = Path(text).expanduser()
     if file.is_file():

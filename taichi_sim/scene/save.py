@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from taichi_sim.core.errors import Problem, SceneError
+from taichi_sim.core.places import check_place
 from taichi_sim.scene.raw import INLINE, function_name, to_raw
 from taichi_sim.scene.schema import Scene
 from taichi_sim.scene.toml import dumps
@@ -20,9 +21,10 @@ def save(scene: Scene, path: "str | PathLike[str]") -> str:
     """Write ``scene`` to ``path`` and arrays of more than 64 numbers to ``<stem>.<entry>.npy`` beside it.
 
     Each file appears whole or not at all; the scene last. Raises ``SceneError`` naming entries that a file cannot
-    hold (a local function), ``OSError`` if the folder cannot be written.
+    hold (a local function), ``ValueError`` for a place that cannot be written to.
     """
     file = Path(path).expanduser().resolve()
+    check_place("scene", file, shown=path)
     problems: list[Problem] = []
     arrays: dict[Path, np.ndarray] = {}
     table = _portable(to_raw(scene), "", file, arrays, problems)

@@ -182,7 +182,8 @@ def _choice(parameter: Parameter, value: Any, path: str, context: Context) -> An
 
 def _text(parameter: Parameter, value: Any, path: str, context: Context) -> Any:
     if not isinstance(value, str | Path) or not str(value):
-        return context.add(path, "must be a text in quotes", value)
+        hint = ": 'package.module:function'; in Python the function itself" if parameter.name == "function" else ""
+        return context.add(path, f"must be a text in quotes{hint}", value)
     if parameter.kind == "file":
         return find_file(str(value), path, context)
     if parameter.name == "function" and context.folder and (found := FUNCTION_IN_FILE.fullmatch(str(value))):

@@ -18,6 +18,7 @@ from taichi_sim.core.errors import RolloutError, unknown
 from taichi_sim.core.memory import refuse_beyond_memory
 from taichi_sim.laws import point
 from taichi_sim.runtime import ti
+from taichi_sim.scene.load import from_dict
 from taichi_sim.scene.schema import Scene
 from taichi_sim.solvers.mpm.arrays import footprint, longest_segment
 from taichi_sim.solvers.mpm.solver import MpmSolver, Trouble
@@ -66,7 +67,9 @@ class Engine:
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
             raise ValueError(f"seed must be a whole number of at least 0, got {seed!r}")
         budget = parse_memory(memory)
-        self.scene = scene if isinstance(scene, Scene) else Scene.load(scene)
+        scene = scene if isinstance(scene, Scene) else Scene.load(scene)
+        #: The scene as it was given, whatever was given as plain dicts read as tables.
+        self.scene = from_dict(scene.to_dict(), scene.source)
         self.precision, self.envs, self.seed = precision, envs, seed
         self._solver: MpmSolver | None = None
         self._runtime = taichi_runtime.start(precision, arch, threads)

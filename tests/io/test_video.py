@@ -178,3 +178,11 @@ def test_sizes_rates_and_names_are_checked(tmp_path):
         with pytest.raises(ValueError, match="allowed"):
             check_video_path(tmp_path / name)
     assert os.listdir(tmp_path) == []
+
+
+def test_what_is_there_and_is_no_folder_gets_no_pictures(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "pipe", tmp_path / "file", "/dev/null"):
+        with pytest.raises(ValueError, match=r"cannot be written; allowed: .*a folder name without an ending"):
+            check_video_path(path)

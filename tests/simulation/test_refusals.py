@@ -5,9 +5,9 @@ import resource
 
 import numpy as np
 import pytest
-from tiny import DELETE, tiny
+from tiny import DELETE, table, tiny
 
-from taichi_sim import RolloutError, Simulation
+from taichi_sim import RolloutError, Scene, Simulation, optimize
 
 
 def build(changes=None, **options):
@@ -207,6 +207,57 @@ def test_an_objective_that_is_not_finite_names_itself():
 def test_options(options, sentence):
     with pytest.raises(ValueError, match=sentence):
         Simulation(tiny(), **{"precision": "f64", "threads": 2, **options})
+
+
+@pytest.mark.parametrize("scene", [None, 3, [1], {"dim": 2}])
+@pytest.mark.parametrize("use", [Simulation, optimize, Scene.load])
+def test_what_is_no_scene(scene, use):
+    sentence = r"^scene: must be a Scene, a file or the name of a shipped scene, not \w+"
+    with pytest.raises(ValueError, match=sentence) as error:
+        use(scene)
+    assert ("Scene.from_dict" in str(error.value)) == isinstance(scene, dict)
+
+
+def test_plain_dicts_in_a_scene_are_read_as_tables():
+    entries = {key: value for key, value in table().items() if key != "format"}
+    scene = Scene(**entries)
+    assert isinstance(scene.bodies["block"], dict) and isinstance(scene.domain, dict)
+    with Simulation(scene, precision="f64", threads=2) as sim, build() as same:
+        assert sim.scene == tiny() and sim.state_hash() == same.state_hash()
+        assert [d.path for d in sim.design] == [d.path for d in same.design]
+    scene.bodies["block"]["shpe"] = 3
+    with pytest.raises(ValueError, match=r"^bodies.block.shpe: unknown .*did you mean 'shape'"):
+        Simulation(scene, precision="f64", threads=2)
+    with pytest.raises(ValueError, match=r"^bodies = .*: must hold one table a name"):
+        Simulation(Scene(**{**entries, "bodies": [1]}), threads=2)
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_built(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    scene = tiny()
+    monkeypatch.setattr("taichi_sim.simulation.Simulation.__init__", None)
+    for out in (tmp_path / "file", tmp_path / "file" / "deeper"):
+        with pytest.raises(ValueError, match=f"^out {re.escape(str(out))}: .*file is a file, expected a folder$"):
+            optimize(scene, out=out)
+    with pytest.raises(ValueError, match=r"^scene .*file/x.toml: .*file is a file, expected a folder$"):
+        scene.save(tmp_path / "file" / "x.toml")
+    with pytest.raises(ValueError, match=r"is a folder, expected the name of a file$"):
+        scene.save(tmp_path)
+
+
+def test_a_function_that_is_none_says_what_is_one():
+    with pytest.raises(
+        ValueError, match=r"o.function = 3: must be a text .*: 'package.module:function'; in Python the f"
+    ):
+        tiny({"objectives.o": {"kind": "function", "function": 3}})
+
+
+def test_effort_of_actuators_by_pattern():
+    for pattern in ("mus*", "*", "muscle"):
+        with build({"objectives.effort": {"kind": "effort", "actuators": pattern}}) as sim:
+            assert sim.observe("objectives.effort") > 0
+    with pytest.raises(ValueError, match=r"objectives.effort.actuators.*unknown actuator 'leg_\*'"):
+        build({"objectives.effort": {"kind": "effort", "actuators": "leg_*"}})
 
 
 @pytest.mark.parametrize(

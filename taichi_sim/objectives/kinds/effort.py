@@ -17,7 +17,7 @@ objectives.add(
     ObjectiveKind(
         name="effort",
         doc="mean squared activation; its integral over the rollout",
-        parameters=(Parameter("actuators", "", "*", "name of the actuator it counts, * for all of them", kind="path"),),
+        parameters=(Parameter("actuators", "", "*", "names of those it counts, * allowed", kind="path"),),
         rule=_rule,
         example=lambda dim, rng: {},
         default_when="running",
