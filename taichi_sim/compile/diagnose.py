@@ -146,3 +146,16 @@ def why_zero(model: Model, solver: MpmSolver, path: str, values: Values) -> str:
     if parts[0] == "bodies":
         return f"nothing that counts depends on body {parts[1]!r}"
     return "no path leads from it to what is measured"
+
+
+def not_finite(what: str, array: np.ndarray) -> str:
+    """Sentence on the first entry of ``array`` (envs, …) that is not finite and the environments that have one; empty
+    if there is none."""
+    finite = np.isfinite(array)
+    if finite.all():
+        return ""
+    env, *index = (int(i) for i in np.argwhere(~finite)[0])
+    envs = np.flatnonzero(~finite.reshape(len(array), -1).all(axis=1))
+    at = f" at {index}" if index else ""
+    where = f" in environment {', '.join(map(str, envs[:8]))}{', …' if len(envs) > 8 else ''}" if len(array) > 1 else ""
+    return f"{what} is not finite{where}: {array[(env, *index)]}{at}"

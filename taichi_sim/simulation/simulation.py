@@ -178,14 +178,15 @@ class Simulation(Engine):
 
         ``of``: ``"loss"``, ``"objectives.NAME"``, or a scalar observable of the final state. ``wrt``: paths, ``*``
         allowed; default the design variables. With several environments the value is (envs,) and every gradient has
-        a leading axis. Calling it twice gives the same bits. Raises as :meth:`run`, and ``ValueError`` for a path.
+        a leading axis. Calling it twice gives the same bits. What is not finite, or exactly zero, is named in
+        :attr:`notes`. Raises as :meth:`run`, and ``ValueError`` for a path.
         """
         paths = self._wrt(wrt)
         value, shape = self._value_after_forward(of)
         if shape != ():
             raise ValueError(f"{of!r} has shape {shape}: value_and_grad needs a scalar; use jacobian, or vjp")
         gradients = self._pull(of, np.ones(self.envs))
-        self._note_zeros(of, paths, gradients)
+        self._note_doubts(of, value, paths, gradients)
         out = {path: self._drop(gradients[path]) for path in paths}
         return (float(value[0]) if self.envs == 1 else value), out
 
@@ -260,12 +261,14 @@ class Simulation(Engine):
         value = self._value(of)
         return value, value.shape[1:]
 
-    def _note_zeros(self, of: str, paths: list[str], gradients: Values) -> None:
+    def _note_doubts(self, of: str, value: np.ndarray, paths: list[str], gradients: Values) -> None:
+        found = [diagnose.not_finite(of, value)]
         for path in paths:
+            what = f"the gradient of {of} with respect to {path}"
+            found.append(diagnose.not_finite(what, gradients[path]))
             if not gradients[path].any():
-                note = f"the gradient of {of} with respect to {path} is exactly zero: {self.why_zero(path)}"
-                if note not in self.notes:
-                    self.notes.append(note)
+                found.append(f"{what} is exactly zero: {self.why_zero(path)}")
+        self.notes += [note for note in found if note and note not in self.notes]
 
     def why_zero(self, path: str) -> str:
         """Why a gradient is exactly zero, where it can be known."""

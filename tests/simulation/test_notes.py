@@ -1,5 +1,6 @@
 """A gradient that is exactly zero comes with a reason, where one can be known."""
 
+import numpy as np
 import pytest
 from tiny import tiny
 
@@ -60,3 +61,34 @@ def test_reasons(changes, of, wrt, reason):
             assert len(found) == 1, "said once"
             assert found[0].startswith(f"the gradient of {of} with respect to {wrt} is exactly zero: ")
             assert reason in found[0]
+
+
+def test_what_is_not_finite_is_named_with_its_environments(monkeypatch):
+    pull = Simulation._pull
+
+    def broken(self, of, cotangent):
+        found = pull(self, of, cotangent)
+        found["gravity"][1, 1] = np.nan
+        found["damping"][0:2] = np.inf
+        return found
+
+    monkeypatch.setattr(Simulation, "_pull", broken)
+    with Simulation(tiny({"duration": 0.02}), precision="f64", envs=3) as sim:
+        before = len(sim.notes)
+        for _ in range(2):
+            sim.value_and_grad("loss", ["gravity", "damping", "bodies.block.velocity"])
+        assert sim.notes[before:] == [
+            "the gradient of loss with respect to gravity is not finite in environment 1: nan at [1]",
+            "the gradient of loss with respect to damping is not finite in environment 0, 1: inf",
+        ]
+
+
+def test_a_loss_that_is_not_finite_names_its_environment():
+    def judge(frame):
+        return (np.nan if frame.velocity[0, 0] > 0.5 else 1.0), {}
+
+    own = {"objectives": {"own": {"kind": "function", "function": judge}}, "duration": 0.02}
+    with Simulation(tiny(own), envs=3) as sim:
+        sim.set("bodies.*.velocity", [[0.0, 0.0], [0.0, 0.0], [3.0, 0.0]])
+        with pytest.raises(ValueError, match=r"objectives\.own in environment 2: .*judge: the value must be one"):
+            sim.run()
