@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from taichi_sim.actuation.signal import Values, complete
+from taichi_sim.core.given import Values, complete
 from taichi_sim.core.registry import Parameter, Registry
 
 
@@ -69,21 +69,6 @@ class ActuatorKind:
         if u.ndim != 1 or not np.isfinite(u).all():
             raise ValueError(f"actuator {self.name!r}: activation must be finite, of shape (frames,), got {u.shape}")
         return u
-
-
-def unit(what: str, direction: np.ndarray) -> np.ndarray:
-    """``direction`` scaled to length 1. Raises ``ValueError`` naming ``what`` if it has no direction."""
-    length = np.linalg.norm(direction)
-    if not (np.isfinite(length) and length > 0.0):
-        raise ValueError(f"{what}: direction = {direction.tolist()} must be finite and not zero")
-    return direction / length
-
-
-def unit_vjp(direction: np.ndarray, bar: np.ndarray) -> np.ndarray:
-    """Gradient of ``bar · unit(direction)`` by ``direction``: only turning counts, length does not."""
-    length = np.linalg.norm(direction)
-    along = direction / length
-    return (bar - along * np.sum(along * bar)) / length
 
 
 actuators: Registry[ActuatorKind] = Registry("actuator", "taichi_sim.actuation.kinds")

@@ -13,9 +13,8 @@ import numpy as np
 from scipy.special import expit
 
 from taichi_sim.core.errors import unknown
+from taichi_sim.core.given import Values, complete
 from taichi_sim.core.registry import Parameter, Registry
-
-Values = dict[str, Any]
 
 #: Parameters every signal has besides its own.
 OUTPUT = (
@@ -137,39 +136,6 @@ def squash(raw: np.ndarray, how: str, limits: np.ndarray) -> Squashed:
     else:
         raise ValueError(unknown("squash", how, OUTPUT[0].choices))
     return Squashed(value, slope, by_low * given[0], by_high * given[1])
-
-
-def complete(what: str, parameters: tuple[Parameter, ...], params: Mapping[str, Any]) -> Values:
-    """Every declared parameter: defaults filled in, reals as float64 arrays.
-
-    A parameter of shape ``("any",)`` may also be one number. Raises ``ValueError`` naming ``what`` and the parameter if
-    one is unknown, missing, of the wrong shape, or not a number.
-    """
-    names = [p.name for p in parameters]
-    for name in params:
-        if name not in names:
-            raise ValueError(f"{what}: {unknown('parameter', name, names)}")
-    filled: Values = {}
-    for p in parameters:
-        value = params.get(p.name, p.default)
-        if value is None:
-            raise ValueError(f"{what}: {p.name} must be given ({p.doc})")
-        filled[p.name] = _array(what, p, value) if p.kind == "real" else value
-    return filled
-
-
-def _array(what: str, p: Parameter, value: Any) -> np.ndarray:
-    try:
-        array = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{what}: {p.name} must be numbers, got {value!r}") from None
-    fits = array.ndim == len(p.shape) and all(
-        isinstance(n, str) or n == m for n, m in zip(p.shape, array.shape, strict=True)
-    )
-    if not fits and not (p.shape == ("any",) and array.ndim == 0):
-        allowed = "a single number" if p.shape == () else f"an array of shape ({', '.join(map(str, p.shape))})"
-        raise ValueError(f"{what}: {p.name} must be {allowed}, got shape {array.shape}")
-    return array
 
 
 def _times(times: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Mass-weighted means and directions, with the derivatives objectives need.
+"""Mass-weighted means, with the derivatives objectives need.
 
 Sums are written without matrix products: those may add up in another order on another number of threads.
 """
@@ -39,18 +39,3 @@ def weighted_mean(values: np.ndarray, mass: np.ndarray) -> Mean:
         raise ValueError(f"mass must be one positive number per particle, got shape {mass.shape} with sum {total:g}")
     share = mass / total
     return Mean(np.einsum("n,nd->d", share, values), share, total, values)
-
-
-def unit(what: str, direction: np.ndarray) -> np.ndarray:
-    """``direction`` scaled to length 1. Raises ``ValueError`` naming ``what`` if it has no direction."""
-    length = np.linalg.norm(direction)
-    if not (np.isfinite(length) and length > 0.0):
-        raise ValueError(f"{what}: direction = {direction.tolist()} must be finite and not zero")
-    return direction / length
-
-
-def unit_vjp(direction: np.ndarray, bar: np.ndarray) -> np.ndarray:
-    """Gradient of ``bar · unit(direction)`` by ``direction``: only turning counts, length does not."""
-    length = np.linalg.norm(direction)
-    along = direction / length
-    return (bar - along * np.sum(along * bar)) / length

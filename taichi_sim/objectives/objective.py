@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from taichi_sim.core.errors import RolloutError, unknown
+from taichi_sim.core.errors import RolloutError
+from taichi_sim.core.given import Values, complete
 from taichi_sim.core.registry import Parameter, Registry
-
-Values = dict[str, Any]
 
 #: What the value may be differentiated by, besides the parameters of the objective.
 INPUTS = ("position", "velocity", "rest", "activation", "mass")
@@ -77,7 +76,7 @@ class ObjectiveKind:
 
         Raises ``ValueError`` for an unknown, missing or misshapen parameter, or a file that cannot be read.
         """
-        filled = _complete(f"objective {self.name!r}", self.parameters, params)
+        filled = complete(f"objective {self.name!r}", self.parameters, params)
         return self.load(filled, Path(folder)) if self.load else filled
 
     def evaluate(self, params: Mapping[str, Any], frame: Frame) -> Evaluation:
@@ -94,34 +93,6 @@ class ObjectiveKind:
                     f"the scene has {frame.dim} dimensions"
                 )
         return checked(f"objective {self.name!r}", self.rule(filled, frame), frame)
-
-
-def _complete(what: str, parameters: tuple[Parameter, ...], params: Mapping[str, Any]) -> Values:
-    names = [p.name for p in parameters]
-    for name in params:
-        if name not in names:
-            raise ValueError(f"{what}: {unknown('parameter', name, names)}")
-    filled: Values = {}
-    for p in parameters:
-        value = params.get(p.name, p.default)
-        if value is None:
-            raise ValueError(f"{what}: {p.name} must be given ({p.doc})")
-        filled[p.name] = _array(what, p, value) if p.kind == "real" else value
-        if p.kind == "choice" and value not in p.choices:
-            raise ValueError(f"{what}: {unknown(p.name, str(value), p.choices)}")
-    return filled
-
-
-def _array(what: str, p: Parameter, value: Any) -> np.ndarray:
-    try:
-        array = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{what}: {p.name} must be numbers, got {value!r}") from None
-    left_out = array.size == 0 and isinstance(p.default, tuple) and len(p.default) == 0
-    if array.ndim != len(p.shape) and not left_out:
-        allowed = "a single number" if p.shape == () else f"an array of shape ({', '.join(map(str, p.shape))})"
-        raise ValueError(f"{what}: {p.name} must be {allowed}, got shape {array.shape}")
-    return array
 
 
 def _check_frame(frame: Frame) -> None:

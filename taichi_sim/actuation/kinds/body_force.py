@@ -5,8 +5,8 @@ As for a muscle, only the direction of ``direction`` counts; the size is ``stren
 
 import numpy as np
 
-from taichi_sim.actuation.actuator import ActiveLoad, ActuatorKind, actuators, unit, unit_vjp
-from taichi_sim.actuation.signal import Values
+from taichi_sim.actuation.actuator import ActiveLoad, ActuatorKind, actuators
+from taichi_sim.core.given import Values, unit, unit_vjp
 from taichi_sim.core.registry import Parameter
 
 

@@ -6,8 +6,8 @@ Positive activation pulls along the fibre (the region shortens). Source: the act
 
 import numpy as np
 
-from taichi_sim.actuation.actuator import ActiveLoad, ActuatorKind, actuators, unit, unit_vjp
-from taichi_sim.actuation.signal import Values
+from taichi_sim.actuation.actuator import ActiveLoad, ActuatorKind, actuators
+from taichi_sim.core.given import Values, unit, unit_vjp
 from taichi_sim.core.registry import Parameter
 
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from taichi_sim.core.given import unit, unit_vjp
 from taichi_sim.core.registry import Parameter
-from taichi_sim.objectives.mean import unit, unit_vjp, weighted_mean
+from taichi_sim.objectives.mean import weighted_mean
 from taichi_sim.objectives.objective import Evaluation, Frame, ObjectiveKind, Values, objectives
 
 

@@ -1,0 +1,63 @@
+"""What a kind is given: its parameters, completed and checked, and directions, of which the length does not count."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from taichi_sim.core.errors import unknown
+from taichi_sim.core.registry import Parameter
+
+Values = dict[str, Any]
+
+
+def complete(what: str, parameters: tuple[Parameter, ...], params: Mapping[str, Any]) -> Values:
+    """Every declared parameter: defaults filled in, reals as float64 arrays.
+
+    A parameter of shape ``("any",)`` may also be one number; one with the default ``()`` may be left out. Raises
+    ``ValueError`` naming ``what`` and the parameter if one is unknown, missing, of the wrong shape, not a number, or
+    none of its choices.
+    """
+    names = [p.name for p in parameters]
+    for name in params:
+        if name not in names:
+            raise ValueError(f"{what}: {unknown('parameter', name, names)}")
+    filled: Values = {}
+    for p in parameters:
+        value = params.get(p.name, p.default)
+        if value is None:
+            raise ValueError(f"{what}: {p.name} must be given ({p.doc})")
+        filled[p.name] = _array(what, p, value) if p.kind == "real" else value
+        if p.kind == "choice" and value not in p.choices:
+            raise ValueError(f"{what}: {unknown(p.name, str(value), p.choices)}")
+    return filled
+
+
+def _array(what: str, p: Parameter, value: Any) -> np.ndarray:
+    try:
+        array = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what}: {p.name} must be numbers, got {value!r}") from None
+    fits = array.ndim == len(p.shape) and all(
+        isinstance(n, str) or n == m for n, m in zip(p.shape, array.shape, strict=True)
+    )
+    left_out = array.size == 0 and isinstance(p.default, tuple) and len(p.default) == 0
+    if not (fits or left_out or (p.shape == ("any",) and array.ndim == 0)):
+        allowed = "a single number" if p.shape == () else f"an array of shape ({', '.join(map(str, p.shape))})"
+        raise ValueError(f"{what}: {p.name} must be {allowed}, got shape {array.shape}")
+    return array
+
+
+def unit(what: str, direction: np.ndarray) -> np.ndarray:
+    """``direction`` scaled to length 1. Raises ``ValueError`` naming ``what`` if it has no direction."""
+    length = np.linalg.norm(direction)
+    if not (np.isfinite(length) and length > 0.0):
+        raise ValueError(f"{what}: direction = {direction.tolist()} must be finite and not zero")
+    return direction / length
+
+
+def unit_vjp(direction: np.ndarray, bar: np.ndarray) -> np.ndarray:
+    """Gradient of ``bar · unit(direction)`` by ``direction``: only turning counts, length does not."""
+    length = np.linalg.norm(direction)
+    along = direction / length
+    return (bar - along * np.sum(along * bar)) / length
