@@ -107,6 +107,7 @@ class Engine:
         self._losses: dict[str, np.ndarray] = {}
         self._gradients: Values = {}
         self._user_arrays: dict[str, ti.Ndarray] = {}
+        self._tape: object | None = None  # the user's ti.ad.Tape the last run is on
         self.rollout: Rollout | None = None
         #: Positions (particles, dim), m, of the frames so far, while a recorded run is under way (for ``progress``).
         self.recorded: list[np.ndarray] = []

@@ -14,10 +14,9 @@ from taichi_sim.compile.binding import Values
 from taichi_sim.core import verify
 from taichi_sim.core.errors import unknown
 from taichi_sim.io.hashing import state_hash
-from taichi_sim.runtime import ti
 from taichi_sim.scene.paths import design_variables, match
-from taichi_sim.simulation.engine import Engine
-from taichi_sim.timeline.tape import off_tape, on_tape, recording
+from taichi_sim.simulation.user_arrays import UserArrays
+from taichi_sim.timeline.tape import on_tape, open_tape, recording
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class DesignVariable:
     step: float | None
 
 
-class Simulation(Engine):
+class Simulation(UserArrays):
     """A scene ready to run. Use it in a ``with`` block, or call :meth:`close`.
 
     ``scene``: a :class:`Scene`, a file, or the name of a shipped scene. ``precision``: ``"f32"`` or ``"f64"``.
@@ -118,6 +117,11 @@ class Simulation(Engine):
         differentiated by; another step for the same duration is a new simulation with ``solver.dt`` in the scene.
         It may be at most the step limit of the values as they are."""
         self._alive()
+        if self._tape is not None and self._tape is open_tape():
+            raise RuntimeError(
+                f"{path} cannot be set between run() and the end of its ti.ad.Tape, which takes the gradient where "
+                "it was run; set it before run()"
+            )
         changed = {name: self._checked(name, value) for name in self._paths(path)}
         self._values.update(changed)
         self._final = self.rollout = None
@@ -164,6 +168,7 @@ class Simulation(Engine):
             return
 
         def forward() -> None:
+            self._tape = open_tape()
             self._forward(self.model.judge.terms, True, record, progress)
             self._fill_user_arrays()
 
@@ -194,7 +199,7 @@ class Simulation(Engine):
         """Gradient of ``sum(cotangent · of)``; ``cotangent`` has the shape of the observable."""
         paths = self._wrt(wrt)
         value, shape = self._value_after_forward(of)
-        bar = np.asarray(cotangent, np.float64)
+        bar = _finite("cotangent", cotangent)
         if bar.shape == shape:
             bar = np.broadcast_to(bar, value.shape)
         if bar.shape != value.shape:
@@ -224,7 +229,7 @@ class Simulation(Engine):
         ``step`` is relative to the quantity's largest component."""
         path = self._one(wrt)
         base = self._values[path].copy()
-        direction = np.asarray(tangent, np.float64)
+        direction = _finite("tangent", tangent)
         if direction.shape not in (base.shape, base.shape[1:]):
             raise ValueError(f"{path!r} has shape {base.shape[1:]}, the tangent {direction.shape}")
         direction = np.broadcast_to(direction, base.shape)
@@ -275,47 +280,6 @@ class Simulation(Engine):
         return diagnose.why_zero(self.model, self._alive(), path, self._values)
 
     # ---- the user's own losses ----
-
-    def array(self, path: str) -> ti.Ndarray:
-        """Final-frame ``position``, ``velocity`` or ``deformation`` of a body as a Taichi ndarray with a gradient.
-
-        :meth:`run` fills it and zeroes its gradient; inside a ``ti.ad.Tape`` what a loss leaves in ``.grad`` is
-        carried back, and :meth:`gradient` gives the result.
-        """
-        self._alive()
-        if path not in self._user_arrays:
-            quantity, particles = observe.select(self.model, path)
-            if path.split(".")[-1] not in ("position", "velocity", "deformation"):
-                raise ValueError(
-                    f"{path!r}: of {quantity.doc} there is no array, only of position, velocity, deformation"
-                )
-            shape = (len(particles),) if self.envs == 1 else (self.envs, len(particles))
-            real, dim = self._runtime.real, self.dim
-            element = ti.types.matrix(dim, dim, real) if path.endswith("deformation") else ti.types.vector(dim, real)
-            with off_tape():
-                self._user_arrays[path] = ti.ndarray(element, shape, needs_grad=True)
-                self._fill_user_arrays([path])
-        return self._user_arrays[path]
-
-    def _fill_user_arrays(self, paths: "Iterable[str] | None" = None) -> None:
-        with off_tape():
-            for path in self._user_arrays if paths is None else paths:
-                array = self._user_arrays[path]
-                if self._final is not None:
-                    _, particles = observe.select(self.model, path)
-                    key = {"position": "x", "velocity": "v", "deformation": "F"}[path.split(".")[-1]]
-                    array.from_numpy(np.ascontiguousarray(self._drop(self._final[key][:, particles])))
-                array.grad.fill(0)
-
-    def _backward_from_arrays(self) -> None:
-        assert self._final is not None
-        seeds = {k: np.zeros(self._final[k].shape) for k in ("x", "v", "F")}
-        for path, array in self._user_arrays.items():
-            _, particles = observe.select(self.model, path)
-            key = {"position": "x", "velocity": "v", "deformation": "F"}[path.split(".")[-1]]
-            bar = array.grad.to_numpy().astype(np.float64)
-            seeds[key][:, particles] += bar[None] if self.envs == 1 else bar
-        self._gradients = self._sweep([], seeds)
 
     def gradient(self, path: str) -> np.ndarray:
         """Gradient by path of the loss of the last ``ti.ad.Tape`` around :meth:`run`."""
@@ -417,3 +381,14 @@ class Simulation(Engine):
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _finite(what: str, value: Any) -> np.ndarray:
+    """``value`` as a float64 array; ``ValueError`` unless it is finite numbers."""
+    try:
+        array = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"the {what} must be numbers, got {value!r}") from None
+    if not np.isfinite(array).all():
+        raise ValueError(f"the {what} must be finite, got {value!r}")
+    return array

@@ -11,6 +11,11 @@ def recording() -> bool:
     return impl.get_runtime().target_tape is not None
 
 
+def open_tape() -> object | None:
+    """The ``ti.ad.Tape`` that is open, to tell it from another one."""
+    return impl.get_runtime().target_tape
+
+
 def on_tape(forward: Callable[[], None], backward: Callable[[], None]) -> None:
     """Run ``forward`` so that an open tape calls ``backward`` when it plays back.
 

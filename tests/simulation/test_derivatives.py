@@ -343,6 +343,10 @@ def test_vjp_of_every_particle_is_the_sum_of_rows(sim):
 def test_shapes_and_names_that_do_not_fit(sim):
     with pytest.raises(ValueError, match=r"has shape .2,.: value_and_grad needs a scalar; use jacobian, or vjp"):
         sim.value_and_grad("bodies.block.center_of_mass", "gravity")
+    for use, what in ((sim.vjp, "cotangent"), (sim.jvp, "tangent")):
+        for value, why in (([1.0, np.nan], "finite, got"), ([np.inf, 0.0], "finite, got"), ("ab", "numbers, got 'ab'")):
+            with pytest.raises(ValueError, match=f"^the {what} must be {why}"):
+                use("bodies.block.center_of_mass", "gravity", value)
     with pytest.raises(ValueError, match=r"has shape .2,., the cotangent .3,."):
         sim.vjp("bodies.block.center_of_mass", "gravity", [1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match=r"'gravity' has shape .2,., the tangent .3,."):

@@ -195,6 +195,28 @@ def test_mistakes_are_named(sim, loss):
         sim.gradient("gravty")
 
 
+def test_what_would_move_the_point_of_the_gradient_is_refused(sim, loss):
+    through_tape(sim, loss, (squared_distance, "bodies.block.position"))
+    expected = sim.gradient("bodies.block.velocity")
+    before = sim.get("gravity")
+    loss.fill(0.0)
+    with pytest.raises(RuntimeError, match=r"^gravity cannot be set between run\(\) and the end of its ti.ad.Tape"):
+        with ti.ad.Tape(loss):
+            sim.run()
+            sim.set("gravity", [0.0, 0.0])
+    loss.fill(0.0)
+    with ti.ad.Tape(loss):  # before the run it may, also where the tape before broke off
+        sim.set("gravity", before)
+        sim.run()
+        squared_distance(sim.array("bodies.block.position"), loss)
+    assert np.array_equal(sim.gradient("bodies.block.velocity"), expected)
+    sim.set("gravity", before)
+    with pytest.raises(RuntimeError, match=r"what the ti.ad.Tape recorded is gone: run\(\) has to be the last use"):
+        with ti.ad.Tape(loss):
+            sim.run()
+            sim.jvp("loss", "gravity", [1.0, 0.0])
+
+
 def test_plain_launches_are_not_recorded_either(loss):
     """Where launches cannot be bound once, they are ordinary kernel calls, which a tape would differentiate."""
     with Simulation(tiny(SCENE), precision="f64", threads=2, plain_launches=True) as sim:

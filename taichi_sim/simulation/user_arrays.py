@@ -1,0 +1,59 @@
+"""Final states as Taichi arrays for a user's own loss, and what that loss leaves in their gradients carried back."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from taichi_sim.compile import observe
+from taichi_sim.runtime import ti
+from taichi_sim.simulation.engine import Engine
+from taichi_sim.timeline.tape import off_tape
+
+
+class UserArrays(Engine):
+    """The part of :class:`Simulation` that joins a ``ti.ad.Tape``."""
+
+    def array(self, path: str) -> ti.Ndarray:
+        """Final-frame ``position``, ``velocity`` or ``deformation`` of a body as a Taichi ndarray with a gradient.
+
+        :meth:`Simulation.run` fills it and zeroes its gradient; inside a ``ti.ad.Tape`` what a loss leaves in ``.grad``
+        is carried back, and :meth:`Simulation.gradient` gives the result.
+        """
+        self._alive()
+        if path not in self._user_arrays:
+            quantity, particles = observe.select(self.model, path)
+            if path.split(".")[-1] not in ("position", "velocity", "deformation"):
+                raise ValueError(
+                    f"{path!r}: of {quantity.doc} there is no array, only of position, velocity, deformation"
+                )
+            shape = (len(particles),) if self.envs == 1 else (self.envs, len(particles))
+            real, dim = self._runtime.real, self.dim
+            element = ti.types.matrix(dim, dim, real) if path.endswith("deformation") else ti.types.vector(dim, real)
+            with off_tape():
+                self._user_arrays[path] = ti.ndarray(element, shape, needs_grad=True)
+                self._fill_user_arrays([path])
+        return self._user_arrays[path]
+
+    def _fill_user_arrays(self, paths: "Iterable[str] | None" = None) -> None:
+        with off_tape():
+            for path in self._user_arrays if paths is None else paths:
+                array = self._user_arrays[path]
+                if self._final is not None:
+                    _, particles = observe.select(self.model, path)
+                    key = {"position": "x", "velocity": "v", "deformation": "F"}[path.split(".")[-1]]
+                    array.from_numpy(np.ascontiguousarray(self._drop(self._final[key][:, particles])))
+                array.grad.fill(0)
+
+    def _backward_from_arrays(self) -> None:
+        self._tape = None
+        if self._final is None:
+            raise RuntimeError(
+                "what the ti.ad.Tape recorded is gone: run() has to be the last use of the simulation in it"
+            )
+        seeds = {k: np.zeros(self._final[k].shape) for k in ("x", "v", "F")}
+        for path, array in self._user_arrays.items():
+            _, particles = observe.select(self.model, path)
+            key = {"position": "x", "velocity": "v", "deformation": "F"}[path.split(".")[-1]]
+            bar = array.grad.to_numpy().astype(np.float64)
+            seeds[key][:, particles] += bar[None] if self.envs == 1 else bar
+        self._gradients = self._sweep([], seeds)
