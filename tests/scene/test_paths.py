@@ -171,6 +171,7 @@ def test_set_and_get(path, value):
 
 def test_setting_dt_and_wildcards():
     assert set_values(walker(), {"solver.dt": 1e-3}).solver.dt == 1e-3
+    assert "every substep" in quantities(set_values(walker(), {"solver.dt": 1e-3}))["dt"].doc
     with pytest.raises(SceneError, match=r"dt = 0\.001: is what the build makes of solver\.dt, the largest substep"):
         set_values(walker(), {"dt": 1e-3})
     changed = set_values(walker(), {"bodies.*.velocity": [1.0, 1.0], "materials.*.density": 2.0})
