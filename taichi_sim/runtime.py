@@ -9,6 +9,7 @@ import contextlib
 import io
 import os
 import threading
+import time
 from pathlib import Path
 
 os.environ.setdefault("ENABLE_TAICHI_HEADER_PRINT", "0")
@@ -103,6 +104,11 @@ _current: Runtime | None = None
 _programs: list[object] = []
 
 
+#: Age, s, from which on a lock of the cache belongs to a killed process: Taichi holds one for the moment it takes to
+#: write files, makes it anew each time, and would not cache again as long as it lies there.
+STALE = 120.0
+
+
 def _cache_folder() -> str | None:
     """Folder of compiled kernels, one per version and test worker; ``None`` if it cannot be written."""
     configured = os.environ.get("TI_OFFLINE_CACHE_FILE_PATH")
@@ -116,8 +122,9 @@ def _cache_folder() -> str | None:
         probe.touch()
         probe.unlink()
         lock = folder / "ticache.lock"
-        if lock.exists():  # left behind by a killed process; Taichi would stop caching for ever
-            lock.unlink()
+        with contextlib.suppress(FileNotFoundError):  # another process may be quicker
+            if time.time() - lock.stat().st_mtime > STALE:
+                lock.unlink()
     except OSError:
         return None
     return str(folder)

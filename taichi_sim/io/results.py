@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import taichi_sim
 from taichi_sim.io.atomic import write_json
 
 FORMAT = 1
@@ -25,14 +26,9 @@ OPTIMIZE_KEYS = (
 
 
 def versions() -> dict[str, str]:
-    """Versions that decide the numbers: ours, Taichi's, NumPy's, Python's."""
-    found = {"python": platform.python_version()}
-    for name in ("taichi-sim", "taichi", "numpy", "scipy"):
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            found[name] = "source"
-    return found
+    """Versions that decide the numbers: ours, Taichi's, NumPy's, SciPy's, Python's."""
+    others = {name: importlib.metadata.version(name) for name in ("taichi", "numpy", "scipy")}
+    return {"python": platform.python_version(), "taichi-sim": taichi_sim.__version__, **others}
 
 
 def write_result(folder: str | os.PathLike[str], result: Mapping[str, Any], optimize: bool = False) -> Path:

@@ -1,5 +1,8 @@
 """The owner of Taichi: what it refuses, when it starts anew, where compiled kernels are kept."""
 
+import os
+import time
+
 import pytest
 
 from taichi_sim import runtime
@@ -72,6 +75,8 @@ def test_a_lock_left_behind_is_removed(tmp_path, monkeypatch):
     assert folder is not None
     lock = tmp_path / folder / "ticache.lock"
     lock.touch()
+    assert runtime._cache_folder() == folder and lock.exists(), "of a process that lives"
+    os.utime(lock, (time.time() - 2 * runtime.STALE,) * 2)
     assert runtime._cache_folder() == folder and not lock.exists()
     assert list(lock.parent.iterdir()) == [], "nothing is left of the probe"
 

@@ -1,10 +1,26 @@
 """result.json has every documented key."""
 
+import importlib.metadata
 import json
+import re
+from pathlib import Path
 
 import pytest
 
-from taichi_sim.io.results import KEYS, OPTIMIZE_KEYS, write_result
+from taichi_sim.io.results import KEYS, OPTIMIZE_KEYS, versions, write_result
+
+
+def test_our_version_is_that_of_the_code_installed_or_not(monkeypatch):
+    def absent(name):
+        if name == "taichi-sim":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return "1.0"
+
+    declared = re.search(
+        r'^version = "(.+)"$', (Path(__file__).parents[2] / "pyproject.toml").read_text(), re.MULTILINE
+    )
+    monkeypatch.setattr(importlib.metadata, "version", absent)
+    assert declared and versions()["taichi-sim"] == declared[1]
 
 
 def test_all_keys_or_an_error(tmp_path):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scene_tables import walker
 
 from taichi_sim.core.errors import SceneError
-from taichi_sim.scene import Design, Scene
+from taichi_sim.scene import Design, Objective, Scene
 from taichi_sim.scene.toml import dumps, parse
 
 
@@ -98,6 +98,19 @@ def test_any_table_survives_the_writer(table):
         return type(a) is type(b) and a == b
 
     assert equal(parse(dumps(table).encode(), "text"), table)
+
+
+@pytest.mark.parametrize("rows", [3, 200])  # inline, and in a file beside the scene
+def test_data_with_missing_markers_is_the_same_again(rows, tmp_path):
+    data = np.arange(rows * 4.0).reshape(rows, 2, 2)
+    data[1, 0] = np.nan
+    markers = {"markers": [[0.1, 0.1], [0.2, 0.1]], "times": np.arange(rows) * 0.001, "data": data}
+    scene = walker()
+    scene.objectives["seen"] = Objective(kind="trajectory", body="torso", **markers)
+    assert scene == scene.copy() == Scene.from_dict(scene.to_dict()) == Scene.load(scene.save(tmp_path / "s.toml"))
+    other = scene.copy()
+    other.objectives["seen"].data = np.where(np.isnan(data), 0.0, data)
+    assert other != scene
 
 
 def test_large_arrays_go_to_files_beside_the_scene(tmp_path):
