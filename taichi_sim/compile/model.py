@@ -18,7 +18,14 @@ from taichi_sim.compile.judge import Judge
 from taichi_sim.compile.limits import StepLimit, expected_speed, step_limit
 from taichi_sim.compile.matter import Matter, body_matter, law_order
 from taichi_sim.compile.scalars import Scalars
-from taichi_sim.compile.sizes import check_grid_memory, check_size, check_values_memory, sort_every, substeps_per_frame
+from taichi_sim.compile.sizes import (
+    check_envs,
+    check_grid_memory,
+    check_size,
+    check_values_memory,
+    sort_every,
+    substeps_per_frame,
+)
 from taichi_sim.compile.start import BodyStart, Start
 from taichi_sim.laws.law import kernel_functions, laws
 from taichi_sim.scene.bodies import BodyParticles, build_bodies
@@ -82,6 +89,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
     pushed = {name for name, body in scene.bodies.items() if body.acceleration is not None}
     scene = scene.resolved()
     dim, frames, frame_dt = scene.dim, scene.frames, float(scene.frame_dt)
+    check_envs(scene, envs)
     bodies = build_bodies(scene, seed)
     slices, at = {}, 0
     for body in bodies:

@@ -36,7 +36,17 @@ def check_size(plan: MpmPlan) -> None:
     if max(plan.sizes) > 4 * 1023 or plan.nodes * plan.workers > NODE_MASK:
         raise ValueError(
             f"domain.spacing = {plan.spacing:g} m makes a grid of {' x '.join(map(str, plan.sizes))} nodes: too large; "
-            "use a larger spacing or a smaller domain"
+            "use a larger spacing or a smaller domain" + (", or fewer envs" if plan.envs > 1 else "")
+        )
+
+
+def check_envs(scene: Scene, envs: int) -> None:
+    """Raise ``ValueError`` for more environments than 32-bit node indices can address, before they have values."""
+    cells = scene.domain.counts(scene.dim)
+    if envs > 1 and int(np.prod(cells, dtype=np.int64)) * envs > NODE_MASK:
+        raise ValueError(
+            f"{envs} environments of {' x '.join(map(str, cells))} cells have more than the {NODE_MASK:,} grid nodes "
+            "that can be addressed; use fewer envs"
         )
 
 

@@ -263,7 +263,8 @@ def test_effort_of_actuators_by_pattern():
 @pytest.mark.parametrize(
     ("changes", "options", "sentence"),
     [
-        ({}, {"envs": 10**9}, r"1000000000 environments of \d+ particles would need \d+ TB .*: use fewer envs"),
+        ({}, {"envs": 10**9}, r"1000000000 environments of 8 x 8 cells have more than the .* use fewer envs"),
+        ({}, {"envs": 300_000}, r"300000 environments of \d+ particles would need \d\.\d GB .*: use fewer envs"),
         (
             {"solver": {}, "domain.spacing": 2e-4, "bodies.block.particles_per_cell": 1e-4,
              "bodies.block.seeding": "lattice", "bodies.ball.particles_per_cell": 1e-4}, {},
