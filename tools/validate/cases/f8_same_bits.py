@@ -39,10 +39,10 @@ def run(quick: bool) -> Report:
                 report.notes.append(ended.errors.strip()[-300:])
     for name in names:
         runs = [bits for one in found for key, bits in one.items() if key.startswith(f"{name} ")]
-        for k, what in enumerate(("final state", "loss", "gradient")):
+        for k, what in enumerate(("final states", "losses", "gradients")):
             different = len({bits[k] for bits in runs})
             report.row(
-                f"{name}: different {what}s of {2 * 2 * 2} runs (2 processes, 1 and 2 threads)", 1.0, different, 0.0
+                f"{name}: different {what} of {2 * 2 * 2} runs (2 processes, 1 and 2 threads)", 1.0, different, 0.0
             )
     return report
 

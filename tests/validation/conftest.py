@@ -1,0 +1,6 @@
+"""The cases live in tools/validate; they are the tests."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
