@@ -87,7 +87,11 @@ MISTAKES = [
     ({"fields.wind.kind": "unifrom"}, "fields.wind.kind", "did you mean 'uniform'?"),
     ({"actuators.front.kind": "muscel"}, "actuators.front.kind", "did you mean 'muscle'?"),
     ({"actuators.front.body": "torse"}, "actuators.front.body", "did you mean 'torso'?"),
-    ({"bodies.torso.material": "water", "materials.water": {"preset": "water"}}, "actuators.front.body", "needs a solid"),
+    (
+        {"bodies.torso.material": "water", "materials.water": {"preset": "water"}},
+        "actuators.front.body",
+        "needs a solid",
+    ),
     ({"actuators.front.region": "frnt"}, "actuators.front.region", "did you mean 'front'?"),
     ({"actuators.front.signal.kind": "sinusoid"}, "actuators.front.signal.kind", "did you mean 'sinusoids'?"),
     ({"actuators.front.signal.squash": "tan"}, "actuators.front.signal.squash", "did you mean 'tanh'?"),

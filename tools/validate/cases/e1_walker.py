@@ -35,8 +35,8 @@ def run(quick: bool) -> Report:
         slippery.domain.walls["y_lower"].friction = 0.5
         found = ts.optimize(slippery, iterations=EVALUATIONS, seed=0).best_loss
         report.notes.append(
-            "The floor holds whatever presses on it, as the published code does, whose friction of 0.5 has no effect. "
-            f"With Coulomb friction 0.5 seed 0 gets to {found:.3f} in {EVALUATIONS} evaluations: slipping legs push less."
+            "The floor holds what presses on it, as the published code does, whose friction of 0.5 has no effect. "
+            f"With Coulomb friction 0.5 seed 0 gets to {found:.3f} in {EVALUATIONS}: legs that slip push less."
         )
     report.notes.append("Best losses of the seeds: " + ", ".join(f"{b:.4f}" for b in best))
     series = [
