@@ -11,9 +11,10 @@ from taichi_sim.optimization.problem import Point
 
 __all__ = ["adam", "gd"]
 
-#: Gradients in memory count at most this many times the present one. Far from the solution gradients can be
-#: larger by decades (a stiffness off by ten), and Adam's memory of them would stop it on the way.
-_FORGET = 4.0
+#: A gradient counts at most this many times what is in memory, and what is in memory at most this many times the
+#: gradient: one made huge by a contact that just begins does not decide the next ten steps, and those from far off
+#: (a stiffness wrong by ten gives gradients larger by decades) do not stop it on the way.
+_MOST = 4.0
 
 _STUCK = "no point on the way of the last step can be simulated"
 
@@ -21,17 +22,18 @@ _STUCK = "no point on the way of the last step can be simulated"
 def _adam(objective: Objective, start: Point, options: Mapping[str, float]) -> str:
     beta1, beta2 = options["beta1"], options["beta2"]
     point = start
-    mean, square = np.zeros_like(start.z), np.zeros_like(start.z)
+    mean, square, root = (np.zeros_like(start.z) for _ in range(3))
     step = 0
     while True:
         step += 1
         gradient = point.gradient
+        if norm(gradient) > _MOST * norm(root) > 0:
+            gradient = gradient * (_MOST * norm(root) / norm(gradient))
         mean = beta1 * mean + (1 - beta1) * gradient
         square = beta2 * square + (1 - beta2) * gradient**2
         root = np.sqrt(square / (1 - beta2**step))
-        present = norm(gradient)
-        if norm(root) > _FORGET * present > 0:
-            factor = _FORGET * present / norm(root)
+        if norm(root) > _MOST * norm(gradient) > 0:
+            factor = _MOST * norm(gradient) / norm(root)
             mean, root, square = factor * mean, factor * root, factor**2 * square
         ahead = beta1 * mean / (1 - beta1 ** (step + 1)) + (1 - beta1) * gradient / (1 - beta1**step)
         direction = np.divide(ahead, root, out=np.zeros_like(root), where=root > 0)
@@ -57,8 +59,8 @@ adam = methods.add(
         (
             Parameter("lr", "1", 0.1, "length of a step in each scaled variable", low=0, low_open=True),
             Parameter("beta1", "1", 0.9, "memory of the mean gradient", low=0, high=1, high_open=True),
-            Parameter("beta2", "1", 0.9, "memory of the mean squared gradient", low=0, high=1, high_open=True),
-            Parameter("fade", "1", 0.1, "last part of the budget over which the steps shrink", low=0, high=1),
+            Parameter("beta2", "1", 0.95, "memory of the mean squared gradient", low=0, high=1, high_open=True),
+            Parameter("fade", "1", 0.25, "last part of the budget over which the steps shrink", low=0, high=1),
         ),
         _adam,
     )
