@@ -34,7 +34,8 @@ from taichi_sim.scene.paths import Quantity, quantities
 from taichi_sim.scene.schema import Scene
 from taichi_sim.solvers.mpm.arrays import MpmPlan
 
-#: Below this many particles an environment is stepped by one task (a launch costs as much as 100 particles).
+#: Below this many particles a 2-D environment is stepped by one task (a launch costs as much as 100 particles; in 3-D
+#: particles cost more, and the fused kernels take a minute to compile).
 SMALL = 2_500
 
 
@@ -149,7 +150,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         driven=driven,
         driven_frames=frames if in_time else 1,
         sort_every=sort_every(scene.solver.sort_every, cells_per_step),
-        segment_mode=envs > 1 or particles < SMALL,
+        segment_mode=envs > 1 or (dim == 2 and particles < SMALL),
     )
     check_size(plan)
     check_grid_memory(plan, frames)

@@ -33,6 +33,12 @@ def grid_sizes(dim: ti.template(), extent: ti.template()):
     return sizes, strides
 
 
+def possible(flag: object) -> bool:
+    """Whether a flag can be set: code for one that is the constant 0 is not compiled at all (a fused kernel of a 3-D
+    law would take minutes)."""
+    return not (isinstance(flag, int) and flag == 0)
+
+
 @ti.func
 def coefficients(m):
     """Law coefficients of a material row (after volume and mass)."""
@@ -46,7 +52,7 @@ def sweep_particles(
     material: ti.template(), active_stress: ti.template(), active_acceleration: ti.template(),
     particle_acceleration: ti.template(), copies: ti.template(), velocity: ti.template(), step: ti.template(),
     lattice: ti.template(), extent: ti.template(), work: ti.template(), flag: ti.template(), speed: ti.template(),
-    law_index, partitions, workers, w, k, f, epoch, do_gather, do_scatter,
+    law_index, partitions, workers, w, k, f, epoch, do_gather: ti.template(), do_scatter: ti.template(),
 ):
     """Gather substep ``k - 1`` into slot ``k``, then scatter slot ``k`` of frame ``f``, particle by particle."""
     sizes, strides = grid_sizes(dim, extent)
@@ -63,46 +69,49 @@ def sweep_particles(
     fastest = dt * 0.0
     affine = 4.0 * inverse * dt
     for p in range(work[2 * (law_index * workers + w)], work[2 * (law_index * workers + w) + 1]):
+        if ti.static(possible(do_gather)):
+            if do_gather == 1:
+                xo = x[k - 1, p]
+                base, fx, _inside = locate(dim, periodic, xo, lattice, sizes)
+                nv, B = gather_nodes(
+                    dim, velocity, plane + node_of(dim, base, s0, s1), s0, s1, weights(dim, fx)
+                )
+                fastest = ti.max(fastest, ti.abs(nv).max())
+                x[k, p] = xo + dt * nv
+                v[k, p] = nv
+                C[k, p] = 4.0 * inverse * (B - nv.outer_product(fx))
+        if ti.static(possible(do_scatter)):
+            if do_scatter == 1:
+                base, fx, inside = locate(dim, periodic, x[k, p], lattice, sizes)
+                if inside == 0 and flag[w, 0] == 0:
+                    flag[w, 0] = 1
+                    flag[w, 1] = k
+                    flag[w, 2] = p
+                t = tag[id[epoch, p]]
+                m = material[rows + t[0]]
+                c = coefficients(m)
+                mass = m[1]
+                Cp = C[k, p]
+                Fo = F[k, p]
+                Fn = law[PROJECT](Fo + dt * (Cp @ Fo), c)
+                F[k + 1, p] = Fn
+                tau = law[STRESS](Fn, Cp, c)
+                q = mass * v[k, p]
+                if ti.static(loaded):
+                    if t[1] > 0:
+                        tau = tau + Fn @ active_stress[f, groups + t[1]] @ Fn.transpose()
+                        q = q + mass * dt * active_acceleration[f, groups + t[1]]
+                if ti.static(driven):
+                    q = q + mass * dt * particle_acceleration[
+                        ti.min(f, particle_acceleration.shape[0] - 1), particles + id[epoch, p]
+                    ]
+                A = (mass * lattice[0]) * Cp - (m[0] * affine) * tau
+                scatter_nodes(
+                    dim, copies, copy + node_of(dim, base, s0, s1), s0, s1, weights(dim, fx), q - A @ fx, A, mass
+                )
+    if ti.static(possible(do_gather)):
         if do_gather == 1:
-            xo = x[k - 1, p]
-            base, fx, _inside = locate(dim, periodic, xo, lattice, sizes)
-            nv, B = gather_nodes(
-                dim, velocity, plane + node_of(dim, base, s0, s1), s0, s1, weights(dim, fx)
-            )
-            fastest = ti.max(fastest, ti.abs(nv).max())
-            x[k, p] = xo + dt * nv
-            v[k, p] = nv
-            C[k, p] = 4.0 * inverse * (B - nv.outer_product(fx))
-        if do_scatter == 1:
-            base, fx, inside = locate(dim, periodic, x[k, p], lattice, sizes)
-            if inside == 0 and flag[w, 0] == 0:
-                flag[w, 0] = 1
-                flag[w, 1] = k
-                flag[w, 2] = p
-            t = tag[id[epoch, p]]
-            m = material[rows + t[0]]
-            c = coefficients(m)
-            mass = m[1]
-            Cp = C[k, p]
-            Fo = F[k, p]
-            Fn = law[PROJECT](Fo + dt * (Cp @ Fo), c)
-            F[k + 1, p] = Fn
-            tau = law[STRESS](Fn, Cp, c)
-            q = mass * v[k, p]
-            if ti.static(loaded):
-                if t[1] > 0:
-                    tau = tau + Fn @ active_stress[f, groups + t[1]] @ Fn.transpose()
-                    q = q + mass * dt * active_acceleration[f, groups + t[1]]
-            if ti.static(driven):
-                q = q + mass * dt * particle_acceleration[
-                    ti.min(f, particle_acceleration.shape[0] - 1), particles + id[epoch, p]
-                ]
-            A = (mass * lattice[0]) * Cp - (m[0] * affine) * tau
-            scatter_nodes(
-                dim, copies, copy + node_of(dim, base, s0, s1), s0, s1, weights(dim, fx), q - A @ fx, A, mass
-            )
-    if do_gather == 1:
-        speed[w] = ti.max(speed[w], fastest)
+            speed[w] = ti.max(speed[w], fastest)
 
 
 @ti.func
@@ -115,7 +124,7 @@ def sweep_particles_adjoint(
     d_x: ti.template(), d_v: ti.template(), d_C: ti.template(), d_F: ti.template(), d_material: ti.template(),
     d_active_stress: ti.template(), d_active_acceleration: ti.template(), d_particle_acceleration: ti.template(),
     d_step: ti.template(),
-    law_index, partitions, workers, w, k, f, epoch, do_scatter, do_gather,
+    law_index, partitions, workers, w, k, f, epoch, do_scatter: ti.template(), do_gather: ti.template(),
 ):
     """Adjoint of :func:`sweep_particles`: of the scatter of slot ``k``, then of the gather into slot ``k``.
 
@@ -137,84 +146,86 @@ def sweep_particles_adjoint(
     dt_bar = ti.cast(0.0, ti.f64)
     affine = 4.0 * inverse * dt
     for p in range(work[2 * (law_index * workers + w)], work[2 * (law_index * workers + w) + 1]):
-        if do_scatter == 1:
-            base, fx, _inside = locate(dim, periodic, x[k, p], lattice, sizes)
-            t = tag[id[epoch, p]]
-            row = rows + t[0]
-            m = material[row]
-            c = coefficients(m)
-            mass = m[1]
-            vp = v[k, p]
-            Cp = C[k, p]
-            Fo = F[k, p]
-            Ft = Fo + dt * (Cp @ Fo)
-            Fn = law[PROJECT](Ft, c)
-            tau = law[STRESS](Fn, Cp, c)
-            q = mass * vp
-            if ti.static(loaded):
-                if t[1] > 0:
-                    tau = tau + Fn @ active_stress[f, groups + t[1]] @ Fn.transpose()
-                    q = q + mass * dt * active_acceleration[f, groups + t[1]]
-            if ti.static(driven):
-                q = q + mass * dt * particle_acceleration[
-                    ti.min(f, particle_acceleration.shape[0] - 1), particles + id[epoch, p]
-                ]
-            A = (mass * lattice[0]) * Cp - (m[0] * affine) * tau
-            q_bar, A_bar, mass_bar, x_bar = scatter_nodes_adjoint(
-                dim, grid_bar, plane + node_of(dim, base, s0, s1), s0, s1, weights(dim, fx),
-                weights_derivative(dim, fx, inverse), q - A @ fx, A, mass,
-            )
-            A_bar = A_bar - q_bar.outer_product(fx)
-            d_x[p] = d_x[p] + x_bar - inverse * (A.transpose() @ q_bar)
-            d_v[p] = mass * q_bar
-            mass_bar = mass_bar + q_bar.dot(vp) + lattice[0] * (A_bar * Cp).sum()
-            tau_bar = (-m[0] * affine) * A_bar
-            step_bar = (tau_bar * tau).sum() / dt
-            F_bar, C_bar, c_bar = law[STRESS_ADJOINT](Fn, Cp, c, tau_bar)
-            F_bar = F_bar + d_F[p]
-            if ti.static(loaded):
-                if t[1] > 0:
-                    g = groups + t[1]
-                    S = active_stress[f, g]
-                    b = active_acceleration[f, g]
-                    F_bar = F_bar + (tau_bar + tau_bar.transpose()) @ Fn @ S
-                    S_bar = Fn.transpose() @ tau_bar @ Fn
-                    d_active_stress[part, f, g] = d_active_stress[part, f, g] + ti.cast(S_bar, ti.f64)
-                    d_active_acceleration[part, f, g] = d_active_acceleration[part, f, g] + ti.cast(
+        if ti.static(possible(do_scatter)):
+            if do_scatter == 1:
+                base, fx, _inside = locate(dim, periodic, x[k, p], lattice, sizes)
+                t = tag[id[epoch, p]]
+                row = rows + t[0]
+                m = material[row]
+                c = coefficients(m)
+                mass = m[1]
+                vp = v[k, p]
+                Cp = C[k, p]
+                Fo = F[k, p]
+                Ft = Fo + dt * (Cp @ Fo)
+                Fn = law[PROJECT](Ft, c)
+                tau = law[STRESS](Fn, Cp, c)
+                q = mass * vp
+                if ti.static(loaded):
+                    if t[1] > 0:
+                        tau = tau + Fn @ active_stress[f, groups + t[1]] @ Fn.transpose()
+                        q = q + mass * dt * active_acceleration[f, groups + t[1]]
+                if ti.static(driven):
+                    q = q + mass * dt * particle_acceleration[
+                        ti.min(f, particle_acceleration.shape[0] - 1), particles + id[epoch, p]
+                    ]
+                A = (mass * lattice[0]) * Cp - (m[0] * affine) * tau
+                q_bar, A_bar, mass_bar, x_bar = scatter_nodes_adjoint(
+                    dim, grid_bar, plane + node_of(dim, base, s0, s1), s0, s1, weights(dim, fx),
+                    weights_derivative(dim, fx, inverse), q - A @ fx, A, mass,
+                )
+                A_bar = A_bar - q_bar.outer_product(fx)
+                d_x[p] = d_x[p] + x_bar - inverse * (A.transpose() @ q_bar)
+                d_v[p] = mass * q_bar
+                mass_bar = mass_bar + q_bar.dot(vp) + lattice[0] * (A_bar * Cp).sum()
+                tau_bar = (-m[0] * affine) * A_bar
+                step_bar = (tau_bar * tau).sum() / dt
+                F_bar, C_bar, c_bar = law[STRESS_ADJOINT](Fn, Cp, c, tau_bar)
+                F_bar = F_bar + d_F[p]
+                if ti.static(loaded):
+                    if t[1] > 0:
+                        g = groups + t[1]
+                        S = active_stress[f, g]
+                        b = active_acceleration[f, g]
+                        F_bar = F_bar + (tau_bar + tau_bar.transpose()) @ Fn @ S
+                        S_bar = Fn.transpose() @ tau_bar @ Fn
+                        d_active_stress[part, f, g] = d_active_stress[part, f, g] + ti.cast(S_bar, ti.f64)
+                        d_active_acceleration[part, f, g] = d_active_acceleration[part, f, g] + ti.cast(
+                            mass * dt * q_bar, ti.f64
+                        )
+                        mass_bar = mass_bar + dt * b.dot(q_bar)
+                        step_bar = step_bar + mass * b.dot(q_bar)
+                if ti.static(driven):
+                    fp = ti.min(f, particle_acceleration.shape[0] - 1)
+                    place = particles + id[epoch, p]
+                    b = particle_acceleration[fp, place]
+                    d_particle_acceleration[fp, place] = d_particle_acceleration[fp, place] + ti.cast(
                         mass * dt * q_bar, ti.f64
                     )
                     mass_bar = mass_bar + dt * b.dot(q_bar)
                     step_bar = step_bar + mass * b.dot(q_bar)
-            if ti.static(driven):
-                fp = ti.min(f, particle_acceleration.shape[0] - 1)
-                place = particles + id[epoch, p]
-                b = particle_acceleration[fp, place]
-                d_particle_acceleration[fp, place] = d_particle_acceleration[fp, place] + ti.cast(
-                    mass * dt * q_bar, ti.f64
+                T_bar, c_project = law[PROJECT_ADJOINT](Ft, c, F_bar)
+                c_bar = c_bar + c_project
+                step_bar = step_bar + (T_bar * (Cp @ Fo)).sum()
+                dt_bar = dt_bar + ti.cast(step_bar, ti.f64)
+                d_C[p] = (mass * lattice[0]) * A_bar + dt * (T_bar @ Fo.transpose()) + C_bar
+                d_F[p] = T_bar + dt * (Cp.transpose() @ T_bar)
+                d_material[part, row][1] = d_material[part, row][1] + ti.cast(mass_bar, ti.f64)
+                for n in ti.static(range(law[COUNT_COEFFICIENTS])):
+                    d_material[part, row][2 + n] = d_material[part, row][2 + n] + ti.cast(c_bar[n], ti.f64)
+        if ti.static(possible(do_gather)):
+            if do_gather == 1:
+                base, fx, _inside = locate(dim, periodic, x[k - 1, p], lattice, sizes)
+                xb = d_x[p]
+                A = (4.0 * inverse) * d_C[p]
+                q = d_v[p] + dt * xb
+                first = node_of(dim, base, s0, s1)
+                nv, x_bar = gather_nodes_adjoint(
+                    dim, velocity, copies, plane + first, copy + first, s0, s1, weights(dim, fx),
+                    weights_derivative(dim, fx, inverse), q - A @ fx, A,
                 )
-                mass_bar = mass_bar + dt * b.dot(q_bar)
-                step_bar = step_bar + mass * b.dot(q_bar)
-            T_bar, c_project = law[PROJECT_ADJOINT](Ft, c, F_bar)
-            c_bar = c_bar + c_project
-            step_bar = step_bar + (T_bar * (Cp @ Fo)).sum()
-            dt_bar = dt_bar + ti.cast(step_bar, ti.f64)
-            d_C[p] = (mass * lattice[0]) * A_bar + dt * (T_bar @ Fo.transpose()) + C_bar
-            d_F[p] = T_bar + dt * (Cp.transpose() @ T_bar)
-            d_material[part, row][1] = d_material[part, row][1] + ti.cast(mass_bar, ti.f64)
-            for n in ti.static(range(law[COUNT_COEFFICIENTS])):
-                d_material[part, row][2 + n] = d_material[part, row][2 + n] + ti.cast(c_bar[n], ti.f64)
-        if do_gather == 1:
-            base, fx, _inside = locate(dim, periodic, x[k - 1, p], lattice, sizes)
-            xb = d_x[p]
-            A = (4.0 * inverse) * d_C[p]
-            q = d_v[p] + dt * xb
-            first = node_of(dim, base, s0, s1)
-            nv, x_bar = gather_nodes_adjoint(
-                dim, velocity, copies, plane + first, copy + first, s0, s1, weights(dim, fx),
-                weights_derivative(dim, fx, inverse), q - A @ fx, A,
-            )
-            d_x[p] = xb + x_bar - inverse * (A.transpose() @ nv)
-            dt_bar = dt_bar + ti.cast(xb.dot(nv), ti.f64)
+                d_x[p] = xb + x_bar - inverse * (A.transpose() @ nv)
+                dt_bar = dt_bar + ti.cast(xb.dot(nv), ti.f64)
     d_step[part, env][0] = d_step[part, env][0] + dt_bar
 
 
