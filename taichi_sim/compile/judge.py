@@ -1,6 +1,7 @@
 """The loss: objectives evaluated on frames, and what they send back into the adjoint."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,10 @@ from taichi_sim.objectives.objective import Evaluation, Frame, ObjectiveKind
 
 @dataclass(frozen=True)
 class Term:
-    """One objective: what it measures, on which particles and actuators (columns), its weight and when it counts."""
+    """One objective: what it measures, on which particles and actuators (columns), its weight and when it counts.
+
+    ``chosen`` is what its kind's ``choose`` found in the scene as built.
+    """
 
     name: str
     kind: ObjectiveKind
@@ -20,6 +24,7 @@ class Term:
     actuators: np.ndarray
     weight: float
     running: bool
+    chosen: Any = None
 
 
 @dataclass
@@ -58,6 +63,7 @@ class Judge:
             activation=state["activation"][env, max(f - 1, 0), term.actuators],
             frame_dt=self.frame_dt,
             mass=state["mass"][env, p],
+            chosen=term.chosen,
         )
 
     def measure(self, terms: list[Term], f: int, state: dict[str, np.ndarray], values: Values) -> dict[str, np.ndarray]:

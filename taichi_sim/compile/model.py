@@ -159,7 +159,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
     contacts.plan = plan
     places = {o.name: values[o.position][0] for o in obstacles}
     begin = {name: state["x"][0, where] for name, where in slices.items()}
-    terms = wiring.terms(scene, bodies, slices, known, [a.name for a in acts])
+    terms = wiring.terms(scene, bodies, slices, known, [a.name for a in acts], values, state["x"][0])
     accelerations = wiring.field_accelerations(scene, plan)
     rows = np.zeros(particles, np.int32)
     for b in matter.bodies:

@@ -7,6 +7,7 @@ import numpy as np
 
 from taichi_sim.actuation.actuator import actuators as actuator_kinds
 from taichi_sim.actuation.signal import signals as signal_kinds
+from taichi_sim.compile.binding import Values
 from taichi_sim.compile.drives import Actuation, Driven, Quantified
 from taichi_sim.compile.judge import Term
 from taichi_sim.core.errors import unknown
@@ -76,8 +77,14 @@ def terms(
     slices: dict[str, slice],
     known: dict[str, Quantity],
     actuators: list[str],
+    values: Values,
+    begin: np.ndarray,
 ) -> list[Term]:
-    """The objectives, with the particles and the actuators (of those named) each looks at."""
+    """The objectives, with the particles and the actuators (of those named) each looks at.
+
+    ``values`` and ``begin`` (particles, dim), positions, are those of the scene as built: choices that stay are made
+    from them.
+    """
     by_name = {b.name: b for b in bodies}
     terms = []
     total = sum(len(b.points_rest) for b in bodies)
@@ -93,17 +100,13 @@ def terms(
             raise ValueError(f"objectives.{name}.actuators: {unknown('actuator', wanted, actuators)}")
         if kind.name == "effort" and not len(columns):
             raise ValueError(f"objectives.{name}: measures effort, but the scene has no actuators")
-        terms.append(
-            Term(
-                name,
-                kind,
-                _quantified(f"objectives.{name}", objective.parameters, known),
-                chosen,
-                columns,
-                float(objective.weight),
-                objective.when == "running",
-            )
-        )
+        parameters = _quantified(f"objectives.{name}", objective.parameters, known)
+        try:
+            kept = kind.choose(kind.prepare(parameters.at(values, 0)), begin[chosen]) if kind.choose else None
+        except ValueError as error:
+            raise ValueError(f"objectives.{name}: {error}") from None
+        running = objective.when == "running"
+        terms.append(Term(name, kind, parameters, chosen, columns, float(objective.weight), running, kept))
     return terms
 
 

@@ -22,6 +22,7 @@ class Frame:
     ``time`` in s; ``index`` of the frame; ``position`` in m, ``velocity`` in m/s and ``rest`` (positions at time 0, m),
     each (particles, dim); ``activation`` of the objective's actuators, (actuators,); ``frame_dt`` in s; ``mass`` in kg,
     (particles,). Positions are continuous: through a periodic side they go on, they do not come back on the other one.
+    ``chosen`` is what the kind's ``choose`` found in the scene as built, ``None`` outside of a scene.
     """
 
     time: float
@@ -32,6 +33,7 @@ class Frame:
     activation: np.ndarray
     frame_dt: float
     mass: np.ndarray
+    chosen: Any = None
 
     @property
     def dim(self) -> int:
@@ -59,7 +61,9 @@ class ObjectiveKind:
     ``rule(params, frame) -> Evaluation`` gets every declared parameter (reals as float64 arrays). ``default_when`` is
     ``"final"`` (the value at the last frame) or ``"running"`` (the sum of value · frame_dt over the frames);
     ``allowed`` lists which of the two make sense. ``example(dim, rng)`` gives parameters for the conformance tests.
-    ``load(params, folder)``, where a kind has one, reads what the parameters name in files.
+    ``load(params, folder)``, where a kind has one, reads what the parameters name in files. ``choose(params, rest)``,
+    where a kind has one, makes a choice among particles that must not change with values, or the value would jump: it
+    is made once, for the scene as built (``rest``: positions (particles, dim) of the start), and is ``frame.chosen``.
     """
 
     name: str
@@ -70,6 +74,7 @@ class ObjectiveKind:
     default_when: str = "final"
     allowed: tuple[str, ...] = ("final", "running")
     load: Callable[[Values, Path], Values] | None = None
+    choose: Callable[[Values, np.ndarray], Any] | None = None
 
     def prepare(self, params: Mapping[str, Any], folder: str | Path = ".") -> Values:
         """All parameters, defaults filled in and files (relative to ``folder``) read.

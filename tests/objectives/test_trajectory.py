@@ -1,10 +1,12 @@
 """Trajectory: markers on particles, interpolation, gaps, files, mistakes."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from taichi_sim import Body, Domain, Material, Objective, Scene, Simulation
 from taichi_sim.objectives.kinds import trajectory
 from taichi_sim.objectives.objective import Frame, objectives
 
@@ -126,3 +128,49 @@ def test_wrong_columns_are_named(tmp_path) -> None:
     np.save(tmp_path / "motion.npy", np.zeros((5, 4)))
     with pytest.raises(ValueError, match="2 markers need 5 columns"):
         KIND.prepare({"markers": MARKERS, "file": "motion.npy"}, tmp_path)
+
+
+def test_of_particles_equally_near_rounding_does_not_choose() -> None:
+    middle = np.array([[0.2, 0.2]])  # on a particle: the three further ones are any of four
+    (plain,) = KIND.choose(KIND.prepare({**GIVEN, "markers": middle, "data": GIVEN["data"][:, :1], "count": 4}), GRID)
+    assert len(plain) == 4 and 12 in plain
+    for shift in np.random.default_rng(0).normal(size=(20, 2)) * 1e-9:
+        given = {**GIVEN, "markers": middle + shift, "data": GIVEN["data"][:, :1], "count": 4}
+        assert np.array_equal(KIND.choose(KIND.prepare(given), GRID)[0], plain)
+
+
+def test_what_was_chosen_stays() -> None:
+    chosen = KIND.choose(KIND.prepare(GIVEN), GRID)
+    turned = GRID[::-1].copy()
+    frame = replace(at(0.5, turned * 1.1, turned), chosen=chosen)
+    touched = np.flatnonzero(KIND.evaluate(GIVEN, frame).position.any(axis=1))
+    assert np.array_equal(touched, np.unique(np.concatenate(chosen)))
+
+
+def test_the_loss_is_smooth_in_where_the_body_is() -> None:
+    """Markers on and between particles of a lattice: which of them are the four nearest is up to the last bit."""
+    markers = np.array([[0.5125, 0.4], [0.5625, 0.4375]])
+    scene = Scene(
+        dim=2, duration=0.04, frame_dt=0.01, domain=Domain(upper=[1.0, 1.0], cells=20),
+        materials={"soft": Material(law="neo_hookean", density=1000.0, youngs_modulus=1e4)},
+        bodies={
+            "box": Body(
+                shape={"kind": "box", "lower": [0.4, 0.3], "upper": [0.6, 0.5]}, material="soft", seeding="lattice",
+                angular_velocity=5.0,
+            )
+        },
+        objectives={
+            "t": Objective(
+                kind="trajectory", body="box", markers=markers, times=[0.0, 0.04], data=[markers, markers + 0.02]
+            )
+        },
+    )  # fmt: skip
+    with Simulation(scene, precision="f64", threads=1) as sim:
+        report = sim.check_gradients(wrt=["bodies.box.position", "objectives.t.markers"], full=True)
+        assert report.ok, report
+        losses = []
+        for shift in (-1e-7, 0.0, 1e-7):
+            sim.set("bodies.box.position", [shift, shift])
+            sim.run()
+            losses.append(float(sim.observe("loss")))
+        assert abs(losses[0] + losses[2] - 2 * losses[1]) < 1e-12 and np.ptp(losses) < 1e-7, losses

@@ -2,13 +2,13 @@
 
 A marker is glued to the particles nearest to its rest point, and moves with their mean: marker(t) = rest point +
 mean(position - rest). It therefore starts exactly at its rest point, also where it stands off the body. Which particles
-carry it is decided by the positions at time 0; derivatives hold that choice fixed.
+carry it is decided once, by the scene as it is built, and stays when values change, so that the value is smooth in
+them. Of particles equally near those with the lowest index are taken.
 
 Data are interpolated linearly in time. Where a marker has no data (NaN, or before the first or after the last time) it
 does not count.
 """
 
-from collections import OrderedDict
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,9 @@ from taichi_sim.objectives.objective import Evaluation, Frame, ObjectiveKind, Va
 from taichi_sim.objectives.tables import read_table
 
 _WHAT = "objective 'trajectory'"
+
+#: Distances that differ by less than this share are equal: rounding does not choose between them.
+TIE = 1e-6
 
 
 def _load(p: Values, folder: Path) -> Values:
@@ -60,32 +63,17 @@ def _blend(p: Values, frame: Frame) -> list[tuple[int, float]]:
     return [(row, 1.0 - share), (row + 1, share)]
 
 
-class _Carriers:
-    """Indices of the particles that carry each marker; the last few choices are kept, as every frame asks again."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[tuple, tuple[np.ndarray, list[np.ndarray]]] = OrderedDict()
-
-    def find(self, rest: np.ndarray, markers: np.ndarray, count: int, radius: float) -> list[np.ndarray]:
-        key = (markers.tobytes(), markers.shape, count, radius, rest.shape)
-        if key in self._known and np.array_equal(self._known[key][0], rest):
-            return self._known[key][1]
-        self._known[key] = (rest.copy(), _nearest(rest, markers, count, radius))
-        if len(self._known) > 8:
-            self._known.popitem(last=False)
-        return self._known[key][1]
-
-
-_carriers = _Carriers()
-
-
-def _nearest(rest: np.ndarray, markers: np.ndarray, count: int, radius: float) -> list[np.ndarray]:
+def _carriers(p: Values, rest: np.ndarray) -> list[np.ndarray]:
+    """Indices of the particles of ``rest`` (particles, dim) that carry each marker, in increasing order."""
+    markers, count, radius = p["markers"], int(p["count"]), float(p["radius"])
+    if markers.shape[1] != rest.shape[1]:
+        return []  # evaluating says so
     tree = KDTree(rest)
     if radius == 0.0:
         if not 1 <= count <= len(rest):
             raise ValueError(f"{_WHAT}: count = {count} must be from 1 to the number of particles, {len(rest)}")
-        return list(np.reshape(tree.query(markers, k=count)[1], (len(markers), count)))
-    groups = [np.array(sorted(group), np.int64) for group in tree.query_ball_point(markers, radius)]
+        return [_nearest(tree, rest, marker, count) for marker in markers]
+    groups = [np.array(sorted(group), np.int64) for group in tree.query_ball_point(markers, radius * (1.0 + TIE))]
     for marker, group in enumerate(groups):
         if group.size == 0:
             away = tree.query(markers[marker])[0]
@@ -95,10 +83,19 @@ def _nearest(rest: np.ndarray, markers: np.ndarray, count: int, radius: float) -
     return groups
 
 
+def _nearest(tree: KDTree, rest: np.ndarray, marker: np.ndarray, count: int) -> np.ndarray:
+    """The ``count`` particles nearest to a marker (dim,); among those as far as the last one the index decides."""
+    last = float(tree.query(marker, k=[count])[0][0])
+    near = np.array(sorted(tree.query_ball_point(marker, last * (1.0 + TIE))), np.int64)
+    tied = np.linalg.norm(rest[near] - marker, axis=1) >= last * (1.0 - TIE)
+    order = np.argsort(tied, kind="stable")  # those surely nearer first, each part by index
+    return np.sort(near[order[:count]])
+
+
 def _compare(p: Values, frame: Frame) -> tuple[np.ndarray, np.ndarray, list[tuple[int, float]], list[np.ndarray]]:
     """Residuals (markers, dim), zero where there are no data; which markers have data; rows of data; particles."""
     rows = _blend(p, frame)
-    groups = _carriers.find(frame.rest, p["markers"], int(p["count"]), float(p["radius"]))
+    groups = _carriers(p, frame.rest) if frame.chosen is None else frame.chosen
     if not rows:
         return np.zeros(p["markers"].shape), np.zeros(len(groups), bool), rows, groups
     recorded = np.sum([weight * p["data"][row] for row, weight in rows], axis=0)
@@ -150,12 +147,13 @@ objectives.add(
             Parameter(
                 "file", "", "", "file to read both from instead: .npy or .csv, a row: time, markers", kind="file"
             ),
-            Parameter("count", "", 4, "how many nearest particles carry a marker", kind="int", low=1),
+            Parameter("count", "", 4, "how many particles nearest at first carry a marker", kind="int", low=1),
             Parameter("radius", "m", 0.0, "if not 0: all particles this near carry it", low=0.0, differentiable=False),
         ),
         rule=_rule,
         example=_example,
         default_when="running",
         load=_load,
+        choose=_carriers,
     )
 )
