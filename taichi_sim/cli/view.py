@@ -106,6 +106,7 @@ class Player:
         self.positions: list[np.ndarray] = []
         self.sliders: Sequence[tuple[str, float, float, float]] = []
         self._where: list[tuple[str, tuple[int, ...]]] = []
+        self._moved: dict[int, float] = {}  # sliders moved while a rollout is computed, which no value may change in
         for d in sim.design:
             self._add_sliders(d)
         self._look: Scenery | None = None
@@ -161,6 +162,9 @@ class Player:
 
     def on_slider(self, index: int, value: float) -> None:
         """A design variable was moved."""
+        if self.computing:
+            self._moved[index], self.stale = value, True
+            return
         path, where = self._where[index]
         array = self.sim.get(path)
         array[where] = value
@@ -171,6 +175,9 @@ class Player:
 
     def compute(self, alive: Callable[[], bool]) -> None:
         """Run the rollout. ``alive`` is called after every frame; ``False`` ends it, a moved slider too."""
+        moved, self._moved = self._moved, {}
+        for index, value in moved.items():
+            self.on_slider(index, value)
         self.stale, self.computing = False, True
         self._look = None
         self.positions = self.positions[:0]

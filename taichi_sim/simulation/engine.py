@@ -20,6 +20,7 @@ from taichi_sim.laws import point
 from taichi_sim.runtime import ti
 from taichi_sim.scene.load import from_dict
 from taichi_sim.scene.schema import Scene
+from taichi_sim.simulation.turns import exclusive
 from taichi_sim.solvers.mpm.arrays import footprint, longest_segment
 from taichi_sim.solvers.mpm.solver import MpmSolver, Trouble
 from taichi_sim.timeline.schedule import Costs, Schedule, make_schedule, parse_memory
@@ -71,6 +72,7 @@ class Engine:
         #: The scene as it was given, whatever was given as plain dicts read as tables.
         self.scene = from_dict(scene.to_dict(), scene.source)
         self.precision, self.envs, self.seed = precision, envs, seed
+        self._use = ""  # the public method under way
         self._solver: MpmSolver | None = None
         self._runtime = taichi_runtime.start(precision, arch, threads)
         self.model: Model = compile_scene(self.scene, envs, seed)
@@ -154,6 +156,7 @@ class Engine:
 
     # ---- end ----
 
+    @exclusive
     def close(self) -> None:
         """Free all memory. Safe to call twice."""
         if self._solver is not None:

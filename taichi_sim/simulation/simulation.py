@@ -14,8 +14,9 @@ from taichi_sim.compile.binding import Values
 from taichi_sim.core import verify
 from taichi_sim.core.errors import unknown
 from taichi_sim.io.hashing import state_hash
-from taichi_sim.scene.paths import design_variables, match
-from taichi_sim.simulation.user_arrays import UserArrays
+from taichi_sim.scene.paths import design_variables
+from taichi_sim.simulation.quantities import Quantities
+from taichi_sim.simulation.turns import exclusive, waiting
 from taichi_sim.timeline.tape import on_tape, open_tape, recording
 
 
@@ -32,7 +33,7 @@ class DesignVariable:
     step: float | None
 
 
-class Simulation(UserArrays):
+class Simulation(Quantities):
     """A scene ready to run. Use it in a ``with`` block, or call :meth:`close`.
 
     ``scene``: a :class:`Scene`, a file, or the name of a shipped scene. ``precision``: ``"f32"`` or ``"f64"``.
@@ -56,6 +57,7 @@ class Simulation(UserArrays):
             found.append(DesignVariable(d.path, value, low, high, d.scale, d.spread, d.step))
         return found
 
+    @waiting
     def parameters(self) -> dict[str, dict[str, Any]]:
         """Everything with a gradient: path → ``value, shape, unit, doc, lower, upper, scale``."""
         out = {}
@@ -79,81 +81,9 @@ class Simulation(UserArrays):
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
-    # ---- values ----
-
-    def _paths(self, patterns: "str | Iterable[str]") -> list[str]:
-        patterns = [patterns] if isinstance(patterns, str) else list(patterns)
-        return list(dict.fromkeys(path for pattern in patterns for path in self._matching(pattern)))
-
-    def _matching(self, pattern: str) -> list[str]:
-        try:
-            return match(self._values, pattern)
-        except ValueError as error:
-            absent = [path for path in self.model.quantities if path not in self._values]
-            if pattern in absent:  # accelerations nobody asked for have no arrays
-                raise ValueError(
-                    f"{pattern} is not a quantity of this scene as it is: give the body acceleration = 0 to make it one"
-                ) from None
-            raise error
-
-    def _one(self, path: str) -> str:
-        """The path a caller that needs exactly one gave."""
-        found = self._paths(path)
-        if len(found) != 1:
-            raise ValueError(f"{path!r} stands for {len(found)} quantities, one is needed: {', '.join(found)}")
-        return found[0]
-
-    def get(self, path: str) -> np.ndarray:
-        """Value of a quantity by path; with more than one environment the leading axis is theirs."""
-        value = self._values[self._one(path)]
-        return value[0].copy() if self.envs == 1 else value.copy()
-
-    def set(self, path: str, value: Any) -> None:
-        """Change a quantity; ``*`` in the path sets all that match. The value's shape is one environment's (for all
-        of them) or has a leading axis of ``envs``. Raises ``ValueError`` for a wrong shape or a value out of range.
-
-        ``dt`` is the length of every substep, s. Their number stays, and so do the times at which signals and
-        objectives are evaluated: a rollout with another ``dt`` lasts frames · substeps · dt. It is there to be
-        differentiated by; another step for the same duration is a new simulation with ``solver.dt`` in the scene.
-        It may be at most the step limit of the values as they are."""
-        self._alive()
-        if self._tape is not None and self._tape is open_tape():
-            raise RuntimeError(
-                f"{path} cannot be set between run() and the end of its ti.ad.Tape, which takes the gradient where "
-                "it was run; set it before run()"
-            )
-        changed = {name: self._checked(name, value) for name in self._paths(path)}
-        self._values.update(changed)
-        self._final = self.rollout = None
-
-    def _checked(self, name: str, value: Any) -> np.ndarray:
-        """``value`` as an array (envs, …) of the quantity ``name``."""
-        shape = self._values[name].shape
-        try:
-            array = np.array(value, np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(f"{name}: must be numbers, got {value!r}") from None
-        if array.shape == shape[1:]:
-            array = np.broadcast_to(array, shape).copy()
-        if array.shape != shape:
-            per_env = f" or {shape} for {self.envs} environments" if self.envs > 1 else ""
-            raise ValueError(f"{name} has shape {shape[1:]}{per_env}, got {array.shape}")
-        if name.endswith(".limits"):  # may be infinite, and have no range
-            return array
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name}: must be finite, got {value!r}")
-        checked = self.model.quantities[name].parameter
-        for number in (array.min(), array.max()) if array.size else ():
-            if message := checked.check(float(number)):
-                raise ValueError(f"{name} = {number:g}: {message}")
-        if name == "dt" and array.max() > (limit := self.model.limit_at(self._values)).allowed * (1 + 1e-6):
-            raise ValueError(
-                f"dt = {array.max():g} s: must be at most {limit.text} s, the step limit of body {limit.body!r}"
-            )
-        return array
-
     # ---- running ----
 
+    @exclusive
     def run(self, record: "bool | Sequence[str]" = False, progress: Callable[[int, int], None] | None = None) -> None:
         """Run the rollout. With ``record`` the positions of every frame are kept in :attr:`rollout`; with paths of
         observables of the state (``["kinetic_energy", "bodies.torso.center_of_mass"]``) those are too.
@@ -161,6 +91,9 @@ class Simulation(UserArrays):
         Inside a ``ti.ad.Tape`` the run is differentiable: losses of :meth:`array` and their gradients just work.
         Raises :class:`RolloutError` naming step, body, particle and position if it cannot be trusted.
         """
+        self._run(record, progress)
+
+    def _run(self, record: "bool | Sequence[str]", progress: Callable[[int, int], None] | None) -> None:
         self._alive()
         if not recording():
             self._forward(self.model.judge.terms, False, record, progress)
@@ -176,6 +109,7 @@ class Simulation(UserArrays):
 
     # ---- derivatives ----
 
+    @exclusive
     def value_and_grad(
         self, of: str = "loss", wrt: "str | Iterable[str] | None" = None
     ) -> tuple[Any, dict[str, np.ndarray]]:
@@ -186,7 +120,9 @@ class Simulation(UserArrays):
         a leading axis. Calling it twice gives the same bits. What is not finite, or exactly zero, is named in
         :attr:`notes`. Raises as :meth:`run`, and ``ValueError`` for a path.
         """
-        paths = self._wrt(wrt)
+        return self._value_and_grad(of, self._wrt(wrt))
+
+    def _value_and_grad(self, of: str, paths: list[str]) -> tuple[Any, dict[str, np.ndarray]]:
         value, shape = self._value_after_forward(of)
         if shape != ():
             raise ValueError(f"{of!r} has shape {shape}: value_and_grad needs a scalar; use jacobian, or vjp")
@@ -195,6 +131,7 @@ class Simulation(UserArrays):
         out = {path: self._drop(gradients[path]) for path in paths}
         return (float(value[0]) if self.envs == 1 else value), out
 
+    @exclusive
     def vjp(self, of: str, wrt: "str | Iterable[str]", cotangent: Any) -> dict[str, np.ndarray]:
         """Gradient of ``sum(cotangent · of)``; ``cotangent`` has the shape of the observable."""
         paths = self._wrt(wrt)
@@ -207,6 +144,7 @@ class Simulation(UserArrays):
         gradients = self._pull(of, bar)
         return {path: self._drop(gradients[path]) for path in paths}
 
+    @exclusive
     def jacobian(self, of: str, wrt: str) -> np.ndarray:
         """Derivative of an observable by a quantity: shape of the observable, then of the quantity.
 
@@ -224,6 +162,7 @@ class Simulation(UserArrays):
         stack = np.stack(rows, axis=1).reshape(self.envs, *shape, *self._values[path].shape[1:])
         return self._drop(stack)
 
+    @exclusive
     def jvp(self, of: str, wrt: str, tangent: Any, step: float = 1e-6) -> np.ndarray:
         """Directional derivative of ``of`` along ``tangent`` of a quantity. A central *finite difference*, not exact:
         ``step`` is relative to the quantity's largest component."""
@@ -275,12 +214,14 @@ class Simulation(UserArrays):
                 found.append(f"{what} is exactly zero: {self.why_zero(path)}")
         self.notes += [note for note in found if note and note not in self.notes]
 
+    @waiting
     def why_zero(self, path: str) -> str:
         """Why a gradient is exactly zero, where it can be known."""
         return diagnose.why_zero(self.model, self._alive(), path, self._values)
 
     # ---- the user's own losses ----
 
+    @waiting
     def gradient(self, path: str) -> np.ndarray:
         """Gradient by path of the loss of the last ``ti.ad.Tape`` around :meth:`run`."""
         if not self._gradients:
@@ -289,6 +230,7 @@ class Simulation(UserArrays):
 
     # ---- looking ----
 
+    @exclusive
     def observe(self, path: str) -> np.ndarray:
         """Value of an observable after the last run (which is made if there was none).
 
@@ -310,8 +252,9 @@ class Simulation(UserArrays):
 
     def _ensure_run(self) -> None:
         if self._final is None or set(self._losses) != {t.name for t in self.model.judge.terms}:
-            self.run()
+            self._run(False, None)
 
+    @exclusive
     def state_hash(self) -> str:
         """Hash of the exact bits of the final state (x, v, C, F in body order)."""
         self._alive()
@@ -319,6 +262,7 @@ class Simulation(UserArrays):
         assert self._final is not None
         return state_hash(self._final)
 
+    @exclusive
     def check_gradients(
         self,
         of: str = "loss",
@@ -339,7 +283,7 @@ class Simulation(UserArrays):
         if self.envs != 1:
             raise ValueError("check_gradients looks at one environment: use envs=1")
         paths = self._wrt(wrt)
-        _, gradients = self.value_and_grad(of, paths)
+        _, gradients = self._value_and_grad(of, paths)
         report = verify.GradientReport()
         end = np.inf if seconds is None else time.monotonic() + seconds
         rng = np.random.default_rng(self.seed)

@@ -7,12 +7,14 @@ import numpy as np
 from taichi_sim.compile import observe
 from taichi_sim.runtime import ti
 from taichi_sim.simulation.engine import Engine
+from taichi_sim.simulation.turns import exclusive
 from taichi_sim.timeline.tape import off_tape
 
 
 class UserArrays(Engine):
     """The part of :class:`Simulation` that joins a ``ti.ad.Tape``."""
 
+    @exclusive
     def array(self, path: str) -> ti.Ndarray:
         """Final-frame ``position``, ``velocity`` or ``deformation`` of a body as a Taichi ndarray with a gradient.
 
@@ -44,6 +46,7 @@ class UserArrays(Engine):
                     array.from_numpy(np.ascontiguousarray(self._drop(self._final[key][:, particles])))
                 array.grad.fill(0)
 
+    @exclusive
     def _backward_from_arrays(self) -> None:
         self._tape = None
         if self._final is None:

@@ -81,7 +81,7 @@ def test_a_slider_moved_while_computing_starts_again(sim):
     player.compute(alive)
     assert player.stale and len(player.positions) == 4
     player.compute(lambda: True)
-    assert not player.stale and len(player.positions) == 11
+    assert not player.stale and len(player.positions) == 11 and sim.get("bodies.block.velocity")[1] == 0.2
     closed = Player(sim)
     closed.compute(lambda: False)
     assert len(closed.positions) == 1
