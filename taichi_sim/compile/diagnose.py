@@ -1,5 +1,7 @@
 """Sentences for rollouts that cannot go on and for gradients that are exactly zero."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from taichi_sim.compile.binding import Values
@@ -146,6 +148,23 @@ def why_zero(model: Model, solver: MpmSolver, path: str, values: Values) -> str:
     if parts[0] == "bodies":
         return f"nothing that counts depends on body {parts[1]!r}"
     return "no path leads from it to what is measured"
+
+
+def within_rounding(what: str, ends: Sequence[np.ndarray], step: float, precision: str) -> str | None:
+    """Sentence about a difference of two ``ends`` (envs, …) that keeps fewer than three digits, else ``None``."""
+    envs = len(ends[0])
+    difference = np.abs(ends[0] - ends[1]).reshape(envs, -1).max(axis=1, initial=0.0)
+    size = np.maximum(*(np.abs(end).reshape(envs, -1).max(axis=1, initial=0.0) for end in ends))
+    few = difference < 1e3 * np.finfo({"f32": np.float32, "f64": np.float64}[precision]).eps * size
+    if not few.any():
+        return None
+    e = int(np.argmax(few))
+    return (
+        f"{what}: both ends of the difference are {size[e]:.3g} and differ by {difference[e]:.2g}, fewer than three "
+        f"digits in {precision}: take a larger step than {step:g}"
+        + (' or precision="f64"' if precision == "f32" else "")
+        + "; if it does not help, there is no dependence to speak of"
+    )
 
 
 def not_finite(what: str, array: np.ndarray) -> str:
