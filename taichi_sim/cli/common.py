@@ -21,17 +21,15 @@ def load_scene(arguments: argparse.Namespace) -> "Scene":
     from taichi_sim.scene.edit import parse_assignment, set_values
     from taichi_sim.scene.schema import Scene
 
-    if (json := getattr(arguments, "json", None)) not in (None, "-"):
-        check_place("--json", json)
     changes = dict(parse_assignment(text) for text in arguments.set)
     scene = Scene.load(arguments.scene)
     return set_values(scene, changes) if changes else scene
 
 
 def results_folder(arguments: argparse.Namespace, scene: "Scene", verb: str) -> Path:
-    """``--out``, or ``runs/<scene>-<verb>``; nothing is made yet. ``ValueError`` if it is a file."""
-    out = Path(arguments.out or Path("runs") / f"{slug(scene.title)}-{verb}")
-    check_place("--out", out / "result.json", shown=out)
+    """``--out``, or ``runs/<scene>-<verb>``; nothing is made yet. ``ValueError`` if it cannot be."""
+    out = Path("runs") / f"{slug(scene.title)}-{verb}" if arguments.out is None else Path(arguments.out)
+    check_place("--out", out / "result.json", shown=out if arguments.out is None else arguments.out)
     return out
 
 

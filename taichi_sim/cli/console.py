@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
+from taichi_sim.core.places import check_place
+
 #: Width of tables that do not go to a terminal.
 WIDE = 150
 
@@ -15,7 +17,7 @@ WIDE = 150
 class Console:
     """Where a verb prints. With ``--json -`` standard output is kept for the JSON and all else goes to standard error.
 
-    Use it in a ``with`` block.
+    Use it in a ``with`` block: it raises ``ValueError`` where FILE of ``--json FILE`` cannot be written.
     """
 
     def __init__(self, json: str | None = None) -> None:
@@ -24,6 +26,8 @@ class Console:
         self._kept = contextlib.ExitStack()
 
     def __enter__(self) -> "Console":
+        if self.json is not None and self.json != "-":
+            check_place("--json", self.json)
         if self.json == "-":
             self._out = self._kept.enter_context(_reserved())
         return self

@@ -103,17 +103,22 @@ class Parser(argparse.ArgumentParser):
 
     def json(self) -> None:
         """``--json``."""
-        self.add_argument("--json", metavar="FILE", help="write the result as JSON; - for standard output")
+        self.add_argument(
+            "--json", metavar="FILE", help="write the result as JSON, missing folders are made; - for standard output"
+        )
 
     def out(self, verb: str, holds: str) -> None:
         """``--out``."""
-        self.add_argument("--out", metavar="DIR", help=f"folder for {holds} (default runs/<scene>-{verb})")
+        self.add_argument(
+            "--out", metavar="DIR", help=f"folder for {holds} (default runs/<scene>-{verb}); made where missing"
+        )
 
     def video(self, what: str) -> None:
         """``--video``; without a name the video goes into the folder of ``--out``."""
         self.add_argument(
             "--video", metavar="FILE", nargs="?", const="",
-            help=f"write a video {what}: .mp4, .gif, or a folder of PNGs (default name: <scene>.mp4 in DIR)",
+            help=f"write a video {what}: .mp4, .gif, or a folder of PNGs (default name: <scene>.mp4 in DIR); "
+            "missing folders are made",
         )  # fmt: skip
 
 

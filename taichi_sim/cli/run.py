@@ -19,7 +19,9 @@ def add_arguments(parser: Parser) -> None:
     parser.scene()
     parser.out("run", "result.json")
     parser.video("of the rollout")
-    parser.add_argument("--frames", metavar="FILE", help="write the positions of every frame (.npz)")
+    parser.add_argument(
+        "--frames", metavar="FILE", help="write the positions of every frame (.npz; missing folders are made)"
+    )
     parser.json()
     parser.settings()
 
@@ -34,10 +36,10 @@ def _run(arguments: argparse.Namespace, console: Console) -> int:
     scene = common.load_scene(arguments)
     folder = common.results_folder(arguments, scene, "run")
     video = common.video_path(arguments, scene, folder)
-    if arguments.frames and not arguments.frames.endswith(".npz"):
-        raise ValueError(f"--frames {arguments.frames}: must end in .npz")
-    if arguments.frames:
+    if arguments.frames is not None:
         check_place("--frames", arguments.frames)
+        if not arguments.frames.endswith(".npz"):
+            raise ValueError(f"--frames {arguments.frames}: must end in .npz")
 
     from taichi_sim import runtime
     from taichi_sim.io.results import write_result

@@ -11,6 +11,25 @@ from typing import Any
 import numpy as np
 
 
+class WriteError(OSError):
+    """A file that could not be written, said in one line that names it: a full disk, a folder that went away."""
+
+
+@contextlib.contextmanager
+def writing(path: str | os.PathLike[str], temporary: Path | None = None) -> Iterator[None]:
+    """Errors of the system while ``path`` (by its name, or a ``temporary`` one) is written, as :class:`WriteError`."""
+    try:
+        yield
+    except WriteError:
+        raise
+    except OSError as error:
+        whole = Path(path).absolute()
+        ours = (whole, *whole.parents, temporary and temporary.absolute())
+        if error.filename is not None and Path(error.filename).absolute() not in ours:  # something read meanwhile
+            raise
+        raise WriteError(f"{path}: cannot be written ({error.strerror or error})") from None
+
+
 def write_atomic(path: str | os.PathLike[str], content: bytes | str) -> Path:
     """Write ``content`` (text as UTF-8) to ``path``, making missing folders; returns the path.
 
@@ -29,17 +48,20 @@ def write_atomic(path: str | os.PathLike[str], content: bytes | str) -> Path:
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary name beside ``path``, with its ending, that takes its place when the block ends well.
 
-    When the block raises, the temporary file is removed and ``path`` stays as it was.
+    When the block raises, the temporary file is removed and ``path`` stays as it was. Raises :class:`WriteError`
+    where the system does not let it be written.
     """
     path = Path(path)
     if path.is_dir():
         raise ValueError(f"{path}: is a folder, expected the name of a file")
     target = Path(os.path.realpath(path))  # a link stays a link
-    target.parent.mkdir(parents=True, exist_ok=True)
+    with writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.stem}.{os.getpid()}-{os.urandom(4).hex()}{target.suffix}")
     try:
-        yield temporary
-        os.replace(temporary, target)
+        with writing(path, temporary):
+            yield temporary
+            os.replace(temporary, target)
         _sync_folder(target.parent)
     finally:
         with contextlib.suppress(FileNotFoundError):

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from taichi_sim.io.atomic import replacing, write_atomic
+from taichi_sim.core.memory import size_text
+from taichi_sim.io.atomic import WriteError, replacing, write_atomic, writing
 from taichi_sim.io.gif import GifWriter
 
 ALLOWED = "NAME.mp4, NAME.gif, NAME-%04d.png, or a folder name without an ending (frames as 0000.png, 0001.png, …)"
@@ -60,7 +61,8 @@ def write_video(path: str | os.PathLike[str], frames: Iterable[np.ndarray], fps:
     sequence the old frames go.
 
     Raises ``ValueError`` for an unknown ending, no frames, a frame that is not finite, out of range, of another size
-    than the first or not (H, W, 3), or ``fps`` not > 0; ``RuntimeError`` if the encoder lost frames.
+    than the first or not (H, W, 3), or ``fps`` not > 0; ``OSError`` in one line if the file cannot be written;
+    ``RuntimeError`` if the encoder lost frames.
     """
     kind = check_video_path(path)
     path = Path(path)
@@ -139,19 +141,31 @@ def _write_mp4(path: Path, frames: Iterator[np.ndarray], fps: float, shape: tupl
             quality=None,  # type: ignore[arg-type]
             macro_block_size=2,
             pix_fmt_out="yuv420p",
-            ffmpeg_log_level="error",
+            ffmpeg_log_level="quiet",  # it writes to our standard error, and many lines
             output_params=["-crf", "17", "-preset", "medium", "-vf", colours, *tags, "-movflags", "+faststart"],
         )
         writer.send(None)
         try:
             for frame in frames:
                 grown = np.pad(frame, ((0, height - shape[0]), (0, width - shape[1]), (0, 0)), mode="edge")
-                writer.send(np.ascontiguousarray(grown))
+                try:
+                    writer.send(np.ascontiguousarray(grown))
+                except OSError:
+                    raise _stopped(path) from None
                 count += 1
         finally:
             writer.close()
-        _expect(path, count, imageio_ffmpeg.count_frames_and_secs(str(temporary))[0])
+        try:
+            found = imageio_ffmpeg.count_frames_and_secs(str(temporary))[0]
+        except RuntimeError:  # it failed at the last frames
+            raise _stopped(path) from None
+        _expect(path, count, found)
     return VideoInfo(path, count, fps, width, height)
+
+
+def _stopped(path: Path) -> WriteError:
+    free = shutil.disk_usage(path.absolute().parent).free
+    return WriteError(f"video {path}: cannot be written: ffmpeg stopped ({size_text(free)} are free there)")
 
 
 def _write_gif(path: Path, frames: Iterator[np.ndarray], fps: float, shape: tuple[int, ...]) -> VideoInfo:
@@ -175,13 +189,15 @@ def _write_gif(path: Path, frames: Iterator[np.ndarray], fps: float, shape: tupl
 def _write_pngs(path: Path, frames: Iterator[np.ndarray], fps: float, shape: tuple[int, ...]) -> VideoInfo:
     folder, name = _sequence(path)
     _frames_of(folder, name)
-    folder.mkdir(parents=True, exist_ok=True)
     waiting = folder / f".frames.{os.getpid()}-{os.urandom(4).hex()}"
-    waiting.mkdir()
+    with writing(folder, waiting):
+        waiting.mkdir(parents=True)
     count = 0
     try:
         for frame in frames:
-            (waiting / (name % count)).write_bytes(_png(frame))
+            file = waiting / (name % count)
+            with writing(folder / file.name, file):
+                file.write_bytes(_png(frame))
             count += 1
         _expect(path, count, len(list(waiting.iterdir())))
         for file in _frames_of(folder, name):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from taichi_sim.io.atomic import write_atomic
+from taichi_sim.io.atomic import write_atomic, writing
 from taichi_sim.optimization.problem import Point
 
 __all__ = ["Journal"]
@@ -54,7 +54,7 @@ class Journal:
         if not self._begun:  # an older file is replaced only now that there is something to put in its place
             write_atomic(self.file, _line(self._head))
             self._begun = True
-        with open(self.file, "ab") as stream:
+        with writing(self.file), open(self.file, "ab") as stream:
             stream.write(_line(record))
             stream.flush()
             os.fsync(stream.fileno())

@@ -1,7 +1,9 @@
 """``run``: results, JSON alone on standard output, mistakes of every kind, steps that are too large."""
 
 import json
+import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -75,9 +77,47 @@ def test_a_place_that_cannot_hold_the_result_is_refused_at_once(cli, tiny, tmp_p
     assert answer.code == 2 and len(answer.lines) == 1 and "o is a file" in answer.err
     (tmp_path / "o").unlink()
     (tmp_path / "o").mkdir()
-    monkeypatch.setattr("os.access", lambda *_: False)
+
+    def refused(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", refused)
     answer = cli("run", tiny, option, name)
-    assert answer.code == 2 and len(answer.lines) == 1 and "cannot be written to" in answer.err
+    assert answer.code == 2 and len(answer.lines) == 1 and "cannot be written to (Permission denied)" in answer.err
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder where nobody can make a file is needed")
+@pytest.mark.parametrize("verb", ["run", "optimize"])
+@pytest.mark.parametrize("option, name", [("--out", "/proc/o"), ("--json", "/proc/r.json"), ("--video", "/proc/v.mp4")])
+def test_a_folder_where_no_file_can_be_made_is_found_before_the_run(cli, tiny, monkeypatch, verb, option, name):
+    monkeypatch.setattr("taichi_sim.simulation.Simulation.__init__", None)  # nothing is built
+    answer = cli(verb, tiny, option, name)
+    assert answer.code == 2 and len(answer.lines) == 1 and f"{option} {name}: the folder /proc cannot" in answer.err
+
+
+@pytest.mark.parametrize("option", ["--out", "--json", "--frames"])
+def test_an_empty_name_is_refused(cli, tiny, monkeypatch, option):
+    monkeypatch.setattr("taichi_sim.simulation.Simulation.__init__", None)
+    answer = cli("run", tiny, option, "")
+    assert answer.code == 2 and len(answer.lines) == 1 and f"{option} is empty" in answer.err
+
+
+def test_what_is_no_file_is_not_replaced(cli, tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr("taichi_sim.simulation.Simulation.__init__", None)
+    os.mkfifo(tmp_path / "pipe.json")
+    answer = cli("run", tiny, "--json", "pipe.json")
+    assert answer.code == 2 and len(answer.lines) == 1 and "is not an ordinary file" in answer.err
+
+
+def test_a_disk_that_fills_up_is_one_line(cli, tiny, tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    answer = cli("run", tiny, "--out", "o")
+    assert answer.code == 1 and len(answer.lines) == 1, answer.err
+    assert "o/result.json: cannot be written (No space left on device)" in answer.err
+    assert list((tmp_path / "o").iterdir()) == []
 
 
 @pytest.mark.parametrize(

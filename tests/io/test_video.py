@@ -186,3 +186,18 @@ def test_what_is_there_and_is_no_folder_gets_no_pictures(tmp_path):
     for path in (tmp_path / "pipe", tmp_path / "file", "/dev/null"):
         with pytest.raises(ValueError, match=r"cannot be written; allowed: .*a folder name without an ending"):
             check_video_path(path)
+
+
+@pytest.mark.parametrize("when", ["while frames come", "at the end"])
+def test_an_encoder_that_stops_is_one_line_and_leaves_no_file(tmp_path, monkeypatch, when):
+    def stopping(*_, **__):
+        yield None
+        while True:
+            yield
+            if when == "while frames come":
+                raise OSError("Broken pipe\n\nFFMPEG COMMAND:\n…")
+
+    monkeypatch.setattr("imageio_ffmpeg.write_frames", stopping)
+    with pytest.raises(OSError, match=r"v\.mp4: cannot be written: ffmpeg stopped \(.* are free there\)$") as caught:
+        write_video(tmp_path / "v.mp4", [np.zeros((16, 16, 3), np.uint8)] * 3)
+    assert "\n" not in str(caught.value) and list(tmp_path.iterdir()) == []

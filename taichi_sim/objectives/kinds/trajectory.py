@@ -85,7 +85,7 @@ def _carriers(p: Values, rest: np.ndarray) -> list[np.ndarray]:
 
 def _nearest(tree: KDTree, rest: np.ndarray, marker: np.ndarray, count: int) -> np.ndarray:
     """The ``count`` particles nearest to a marker (dim,); among those as far as the last one the index decides."""
-    last = float(tree.query(marker, k=[count])[0][0])
+    last = float(np.max(tree.query(marker, k=count)[0]))
     near = np.array(sorted(tree.query_ball_point(marker, last * (1.0 + TIE))), np.int64)
     tied = np.linalg.norm(rest[near] - marker, axis=1) >= last * (1.0 - TIE)
     order = np.argsort(tied, kind="stable")  # those surely nearer first, each part by index
