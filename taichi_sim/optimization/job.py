@@ -52,14 +52,15 @@ def optimize(
     ``adam``, ``gd``, ``lbfgs`` with ``options`` as ``taichi-sim list`` shows them; ``iterations`` is the number of
     evaluations of loss and gradient, the start included. With ``out`` every evaluation is on disk before the next one
     begins (``evaluations.jsonl``, ``result.json``); ``resume`` continues there after a kill, to the same result bit for
-    bit. ``callback`` gets a :class:`Record` per evaluation, ``announce`` the :class:`Simulation` before the first.
-    ``seed`` decides the start (``spread`` of the design) and the seeding of particles; the other arguments are those
+    bit, with the same scene, method and options and at least as many iterations as there are evaluations. ``callback``
+    gets a :class:`Record` per evaluation, ``announce`` the :class:`Simulation` before the first. ``seed`` decides the
+    start (``spread`` of the design) and the seeding of particles; the other arguments are those
     of :class:`Simulation`.
 
     Raises ``ValueError`` for what the user can put right, before anything is simulated where possible;
     :class:`RolloutError` if the start cannot be simulated.
     """
-    prepare(method, iterations, options)
+    chosen, numbers = prepare(method, iterations, options)
     if envs != 1:
         raise ValueError(f"envs = {envs!r}: an optimisation follows one environment; start one per seed instead")
     if resume and out is None:
@@ -82,9 +83,16 @@ def optimize(
         "precision": precision,
         "arch": arch,
         "of": of,
+        "method": chosen.name,
+        **{f"option {name}": number for name, number in numbers.items()},
         "taichi_sim": versions()["taichi-sim"],
     }
     journal = Journal(None if folder is None else folder / JOURNAL, identity, resume)
+    if len(journal) > iterations:
+        raise ValueError(
+            f"{journal.file}: holds {len(journal)} evaluations already; resume with iterations of at least as many, "
+            f"got {iterations}"
+        )
     with Simulation(
         scene, precision=precision, arch=arch, envs=envs, memory=memory, seed=seed, threads=threads
     ) as simulation:

@@ -22,7 +22,7 @@ _FORMAT = 1
 class Journal:
     """Evaluations by the exact bits of their scaled variables; one JSON line each in ``file`` (``None``: memory only).
 
-    ``identity`` holds what decides the loss function (scene, seed, precision, …). With ``resume`` the file is
+    ``identity`` holds what decides the evaluations (scene, seed, precision, method, …). With ``resume`` the file is
     read first; a line torn by the kill is dropped. Raises ``ValueError`` if the file belongs to something else.
     """
 
@@ -60,28 +60,32 @@ class Journal:
             os.fsync(stream.fileno())
 
     def _read(self) -> bool:
-        """Fill from the file; ``False`` if it was killed before its first line was complete."""
+        """Fill from the file; ``False`` if there is nothing in it. (Its first line is there whole or not at all.)"""
         assert self.file is not None
         data = self.file.read_bytes()
         whole = data[: data.rfind(b"\n") + 1]
         lines = whole.splitlines()
-        if not lines:
+        if not data:
             return False
         try:
+            if not lines:
+                raise TypeError("it has no complete line")
             found, *records = [json.loads(line) for line in lines]
             changed = [k for k in self._head if found.get(k) != self._head[k]]
             if changed:
                 what = ", ".join(f"{k} {_short(found.get(k))}, now {_short(self._head[k])}" for k in changed)
                 raise ValueError(
-                    f"{self.file}: these evaluations are of another problem ({what}); choose another folder or do "
-                    "not resume"
+                    f"{self.file}: these evaluations are of another problem or method ({what}); choose another "
+                    "folder or do not resume"
                 )
             for r in records:
                 gradient = np.array([_back(g) for g in r["gradient"]], dtype=np.float64)
                 point = Point(np.array(r["z"], dtype=np.float64), _back(r["loss"]), gradient, r["bad"])
                 self._seen[point.z.tobytes()] = (point, float(r["seconds"]))
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{self.file}: not a journal of evaluations ({error}); do not resume from it") from None
+            raise ValueError(
+                f"{self.file}: not a journal of evaluations ({error}); choose another folder, or move it"
+            ) from None
         if len(whole) < len(data):
             with open(self.file, "r+b") as stream:
                 stream.truncate(len(whole))

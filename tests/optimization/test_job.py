@@ -131,9 +131,25 @@ def test_resume_refuses_another_scene_before_building_anything(built, tmp_path):
         optimize(Scene(weight=2.0), "adam", 3, tmp_path, resume=True)
     with pytest.raises(ValueError, match="seed 0, now 1"):
         optimize(Scene(), "adam", 3, tmp_path, resume=True, seed=1)
-    assert len(built) == 1
+    with pytest.raises(ValueError, match="method adam, now lbfgs"):
+        optimize(Scene(), "lbfgs", 3, tmp_path, resume=True)
+    with pytest.raises(ValueError, match=r"option lr 0\.\d+, now 0\.5"):
+        optimize(Scene(), "adam", 3, tmp_path, resume=True, options={"lr": 0.5})
+    with pytest.raises(ValueError, match=r"holds 3 evaluations already.*, got 2"):
+        optimize(Scene(), "adam", 2, tmp_path, resume=True)
+    assert len(built) == 1 and read(tmp_path)["evaluations"] == 3
+    optimize(Scene(), "adam", 5, tmp_path, resume=True)
+    assert read(tmp_path)["evaluations"] == 5
     optimize(Scene(weight=2.0), "adam", 4, tmp_path)  # without resume it starts over
     assert (tmp_path / JOURNAL).read_text().count("\n") == 5
+
+
+@pytest.mark.parametrize("text", ["my notes", "my notes\n", '"notes"\n'])
+def test_resume_does_not_touch_a_file_that_is_no_journal(built, tmp_path, text):
+    (tmp_path / JOURNAL).write_text(text)
+    with pytest.raises(ValueError, match=f"{JOURNAL}: not a journal of evaluations"):
+        optimize(Scene(), "adam", 3, tmp_path, resume=True)
+    assert (tmp_path / JOURNAL).read_text() == text and built == []
 
 
 @pytest.mark.parametrize(

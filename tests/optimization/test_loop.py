@@ -176,7 +176,7 @@ minimise(Problem(rosenbrock(pause=0.02)), "adam", 200, journal=Journal(Path({str
 def test_resuming_something_else_is_refused_by_name(tmp_path):
     file = tmp_path / "j"
     minimise(Problem(quadratic()), "adam", 3, journal=Journal(file, IDENTITY))
-    with pytest.raises(ValueError, match=r"another problem \(seed 0, now 1\)"):
+    with pytest.raises(ValueError, match=r"another problem or method \(seed 0, now 1\)"):
         Journal(file, {**IDENTITY, "seed": 1}, resume=True)
     assert len(Journal(file, IDENTITY, resume=True)) == 3
     assert len(Journal(file, {**IDENTITY, "seed": 1})) == 0  # without resume it starts over
