@@ -33,12 +33,13 @@ class Problem:
     def line(self, file: str | None = None) -> str:
         """``file: path = value: message`` on one line."""
         where = f"{file}: " if file else ""
-        shown = f" = {_short(self.value)}" if self.has_value else ""
+        shown = f" = {short(self.value)}" if self.has_value else ""
         return f"{where}{self.path}{shown}: {self.message}"
 
 
-def _short(value: object) -> str:
-    text = repr(value).replace("\n", " ")
+def short(value: object) -> str:
+    """``value`` on one line of at most 80 characters."""
+    text = " ".join(repr(value).split())
     return text if len(text) <= 80 else text[:77] + "..."
 
 

@@ -1,11 +1,12 @@
 """What a kind is given: its parameters, completed and checked, and directions, of which the length does not count."""
 
-from collections.abc import Mapping
+import numbers
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from taichi_sim.core.errors import unknown
+from taichi_sim.core.errors import short, unknown
 from taichi_sim.core.registry import Parameter
 
 Values = dict[str, Any]
@@ -46,6 +47,45 @@ def _array(what: str, p: Parameter, value: Any) -> np.ndarray:
         allowed = "a single number" if p.shape == () else f"an array of shape ({', '.join(map(str, p.shape))})"
         raise ValueError(f"{what}: {p.name} must be {allowed}, got shape {array.shape}")
     return array
+
+
+def real_numbers(what: str, value: Any) -> np.ndarray:
+    """``value`` as a new float64 array. Raises ``ValueError`` naming ``what`` for text, booleans and what is not real
+    numbers, also among others in a list: they would be converted without a word."""
+    try:
+        array = np.asarray(value)
+        kind = array.dtype.kind
+        if not _has_flag(value) if kind in "iuf" else kind == "O" and all(map(_real, array.flat)):
+            return np.array(array, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError(f"{what} must be numbers, got {short(value)}")
+
+
+def _has_flag(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_has_flag, value))
+    return isinstance(value, bool | np.bool_)
+
+
+def _real(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def text(what: str, value: Any) -> str:
+    """``value``, which must be text. Raises ``ValueError`` naming ``what``."""
+    if not isinstance(value, str):
+        raise ValueError(f"{what} must be text, got {short(value)}")
+    return value
+
+
+def texts(what: str, value: Any) -> list[str]:
+    """``value``, which must be text or several, as a list. Raises ``ValueError`` naming ``what``."""
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, Iterable):
+        raise ValueError(f"{what} must be text or a list of texts, got {short(value)}")
+    return [text(what, item) for item in value]
 
 
 def unit(what: str, direction: np.ndarray) -> np.ndarray:

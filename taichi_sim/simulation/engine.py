@@ -1,9 +1,11 @@
 """A compiled scene in memory: rolled forwards, and swept backwards."""
 
+import inspect
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
+from typing import NoReturn
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from taichi_sim.compile.judge import Term
 from taichi_sim.compile.model import Model, compile_scene
 from taichi_sim.compile.resolution import resolution_notes
 from taichi_sim.core.errors import RolloutError, unknown
+from taichi_sim.core.given import text, texts
 from taichi_sim.core.memory import refuse_beyond_memory
 from taichi_sim.laws import point
 from taichi_sim.runtime import ti
@@ -62,7 +65,11 @@ class Engine:
         threads: int | None = None,
         segment: int | None = None,
         plain_launches: bool = False,
+        **misspelt: NoReturn,
     ) -> None:
+        for name in misspelt:
+            allowed = [known for known in inspect.signature(type(self)).parameters if known != "misspelt"]
+            raise TypeError(f"Simulation: {unknown('argument', name, allowed)}")
         if isinstance(envs, bool) or not isinstance(envs, int) or envs < 1:
             raise ValueError(f"envs must be a whole number of at least 1, got {envs!r}")
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
@@ -109,6 +116,7 @@ class Engine:
         self._losses: dict[str, np.ndarray] = {}
         self._gradients: Values = {}
         self._user_arrays: dict[str, ti.Ndarray] = {}
+        self._taken: dict[str, np.ndarray] = {}  # their gradients that were carried back
         self._tape: object | None = None  # the user's ti.ad.Tape the last run is on
         self.rollout: Rollout | None = None
         #: Positions (particles, dim), m, of the frames so far, while a recorded run is under way (for ``progress``).
@@ -196,7 +204,7 @@ class Engine:
         slack: float = 1e-6,
     ) -> None:
         solver = self._alive()
-        paths = [record] if isinstance(record, str) else [] if isinstance(record, bool) else list(record)
+        paths = [] if isinstance(record, bool) else texts("record", record)
         record = bool(record)
         watched = {path: observe.select(self.model, path) for path in paths}
         self._check_step(slack)
@@ -280,7 +288,7 @@ class Engine:
     def _terms_of(self, of: str) -> list[Term] | None:
         """Terms behind ``loss`` or ``objectives.NAME``; ``None`` for an observable of the state."""
         terms = self.model.judge.terms
-        if of == "loss":
+        if text("an observable", of) == "loss":
             if not terms:
                 raise ValueError("the scene has no objectives: add an [objectives.NAME] table, or name an observable")
             return terms

@@ -5,7 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from taichi_sim.core.errors import short
+from taichi_sim.core.given import real_numbers, text, texts
 from taichi_sim.scene.paths import match
+from taichi_sim.scene.values import HUGE
 from taichi_sim.simulation.turns import exclusive, waiting
 from taichi_sim.simulation.user_arrays import UserArrays
 from taichi_sim.timeline.tape import open_tape
@@ -15,7 +18,7 @@ class Quantities(UserArrays):
     """The part of :class:`Simulation` that knows its quantities by path."""
 
     def _paths(self, patterns: "str | Iterable[str]") -> list[str]:
-        patterns = [patterns] if isinstance(patterns, str) else list(patterns)
+        patterns = texts("a path (wrt)", patterns)
         return list(dict.fromkeys(path for pattern in patterns for path in self._matching(pattern)))
 
     def _matching(self, pattern: str) -> list[str]:
@@ -31,7 +34,7 @@ class Quantities(UserArrays):
 
     def _one(self, path: str) -> str:
         """The path a caller that needs exactly one gave."""
-        found = self._paths(path)
+        found = self._paths(text("a path", path))
         if len(found) != 1:
             raise ValueError(f"{path!r} stands for {len(found)} quantities, one is needed: {', '.join(found)}")
         return found[0]
@@ -57,17 +60,14 @@ class Quantities(UserArrays):
                 f"{path} cannot be set between run() and the end of its ti.ad.Tape, which takes the gradient where "
                 "it was run; set it before run()"
             )
-        changed = {name: self._checked(name, value) for name in self._paths(path)}
+        changed = {name: self._checked(name, value) for name in self._paths(text("a path", path))}
         self._values.update(changed)
         self._final = self.rollout = None
 
     def _checked(self, name: str, value: Any) -> np.ndarray:
         """``value`` as an array (envs, …) of the quantity ``name``."""
         shape = self._values[name].shape
-        try:
-            array = np.array(value, np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(f"{name}: must be numbers, got {value!r}") from None
+        array = real_numbers(f"{name}:", value)
         if array.shape == shape[1:]:
             array = np.broadcast_to(array, shape).copy()
         if array.shape != shape:
@@ -76,7 +76,9 @@ class Quantities(UserArrays):
         if name.endswith(".limits"):  # may be infinite, and have no range
             return array
         if not np.isfinite(array).all():
-            raise ValueError(f"{name}: must be finite, got {value!r}")
+            raise ValueError(f"{name}: must be finite, got {short(value)}")
+        if (np.abs(array) > HUGE).any():
+            raise ValueError(f"{name}: must be at most {HUGE:g} in size, got {short(value)}")
         checked = self.model.quantities[name].parameter
         for number in (array.min(), array.max()) if array.size else ():
             if message := checked.check(float(number)):

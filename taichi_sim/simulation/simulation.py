@@ -12,7 +12,8 @@ import numpy as np
 from taichi_sim.compile import diagnose, observe
 from taichi_sim.compile.binding import Values
 from taichi_sim.core import verify
-from taichi_sim.core.errors import unknown
+from taichi_sim.core.errors import short, unknown
+from taichi_sim.core.given import real_numbers, text
 from taichi_sim.io.hashing import state_hash
 from taichi_sim.scene.paths import design_variables
 from taichi_sim.simulation.quantities import Quantities
@@ -104,7 +105,7 @@ class Simulation(Quantities):
             return
 
         def forward() -> None:
-            self._tape = open_tape()
+            self._tape, self._gradients = open_tape(), {}  # should it break off, there are none
             self._forward(self.model.judge.terms, True, record, progress)
             self._fill_user_arrays()
 
@@ -231,16 +232,23 @@ class Simulation(Quantities):
     @waiting
     def why_zero(self, path: str) -> str:
         """Why a gradient is exactly zero, where it can be known."""
-        return diagnose.why_zero(self.model, self._alive(), path, self._values)
+        return diagnose.why_zero(self.model, self._alive(), self._one(path), self._values)
 
     # ---- the user's own losses ----
 
     @waiting
     def gradient(self, path: str) -> np.ndarray:
-        """Gradient by path of the loss of the last ``ti.ad.Tape`` around :meth:`run`."""
+        """Gradient by path of the loss of the last ``ti.ad.Tape`` around :meth:`run`; ``RuntimeError`` if there was
+        none, it broke off, or a tape without a :meth:`run` left something in the arrays since."""
+        path = self._one(path)
         if not self._gradients:
             raise RuntimeError("no gradient yet: run inside `with ti.ad.Tape(loss):` first")
-        return self._drop(self._gradients[self._one(path)])
+        if self._untaken():
+            raise RuntimeError(
+                "no gradient of the last ti.ad.Tape: there was no run() in it; call run() inside the tape, before the "
+                "loss is computed"
+            )
+        return self._drop(self._gradients[path])
 
     # ---- looking ----
 
@@ -252,7 +260,7 @@ class Simulation(Quantities):
         ``actuators.NAME.activation`` (frames,).
         """
         self._alive()
-        if path.startswith("actuators.") and path.endswith(".activation"):
+        if text("an observable", path).startswith("actuators.") and path.endswith(".activation"):
             names = [a.name for a in self.model.actuators.actuators]
             name = path.split(".")[1]
             if name not in names:
@@ -343,10 +351,7 @@ class Simulation(Quantities):
 
 def _finite(what: str, value: Any) -> np.ndarray:
     """``value`` as a float64 array; ``ValueError`` unless it is finite numbers."""
-    try:
-        array = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"the {what} must be numbers, got {value!r}") from None
+    array = real_numbers(f"the {what}", value)
     if not np.isfinite(array).all():
-        raise ValueError(f"the {what} must be finite, got {value!r}")
+        raise ValueError(f"the {what} must be finite, got {short(value)}")
     return array

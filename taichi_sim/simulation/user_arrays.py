@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from taichi_sim.compile import observe
+from taichi_sim.core.given import text
 from taichi_sim.runtime import ti
 from taichi_sim.simulation.engine import Engine
 from taichi_sim.simulation.turns import exclusive
@@ -22,7 +23,7 @@ class UserArrays(Engine):
         is carried back, and :meth:`Simulation.gradient` gives the result.
         """
         self._alive()
-        if path not in self._user_arrays:
+        if text("an observable", path) not in self._user_arrays:
             quantity, particles = observe.select(self.model, path)
             if path.split(".")[-1] not in ("position", "velocity", "deformation"):
                 raise ValueError(
@@ -45,6 +46,7 @@ class UserArrays(Engine):
                     key = {"position": "x", "velocity": "v", "deformation": "F"}[path.split(".")[-1]]
                     array.from_numpy(np.ascontiguousarray(self._drop(self._final[key][:, particles])))
                 array.grad.fill(0)
+                self._taken.pop(path, None)
 
     @exclusive
     def _backward_from_arrays(self) -> None:
@@ -53,10 +55,22 @@ class UserArrays(Engine):
             raise RuntimeError(
                 "what the ti.ad.Tape recorded is gone: run() has to be the last use of the simulation in it"
             )
+        self._taken = {}
         seeds = {k: np.zeros(self._final[k].shape) for k in ("x", "v", "F")}
         for path, array in self._user_arrays.items():
             _, particles = observe.select(self.model, path)
             key = {"position": "x", "velocity": "v", "deformation": "F"}[path.split(".")[-1]]
-            bar = array.grad.to_numpy().astype(np.float64)
+            bar = self._taken[path] = array.grad.to_numpy().astype(np.float64)
             seeds[key][:, particles] += bar[None] if self.envs == 1 else bar
         self._gradients = self._sweep([], seeds)
+
+    def _untaken(self) -> bool:
+        """Whether a loss left something in an array's gradient that was not carried back."""
+        if not self._runtime.alive:
+            return False
+        for path, array in self._user_arrays.items():
+            with off_tape():
+                bar = array.grad.to_numpy()
+            if bar.any() and not np.array_equal(bar, self._taken.get(path, [])):
+                return True
+        return False

@@ -151,7 +151,7 @@ def test_the_environment_is_named():
 
 
 def test_what_is_not_finite_is_named(sim):
-    sim.set("bodies.ball.deformation", np.diag([1e200, 1.0]))
+    sim._values["bodies.ball.deformation"] = np.diag([1e200, 1.0])[None]  # more than one may set
     sim.set("bodies.ball.position", [0.0, 0.1])  # no node in common with the block
     with pytest.raises(RolloutError, match=r"of particle \d+ of body 'ball' is not finite; the step dt = 0.004 s"):
         sim.run()
@@ -165,7 +165,7 @@ def test_nothing_is_left_of_a_failed_run(sim):
     state = sim.state_hash()
     for path, bad, error in (
         ("bodies.ball.deformation", np.diag([25.0, 1.0]), RolloutError),
-        ("bodies.ball.deformation", np.diag([1e200, 1.0]), RolloutError),
+        ("bodies.ball.deformation", np.diag([1e30, 1.0]), RolloutError),
         ("bodies.ball.velocity", [0.0, -40.0], RolloutError),
     ):
         before = sim.get(path)

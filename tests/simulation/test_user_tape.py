@@ -187,6 +187,32 @@ def test_a_gradient_needs_a_tape_first():
             sim.gradient("gravity")
 
 
+def test_a_tape_without_a_run_has_no_gradient(loss):
+    """Not that of the tape before."""
+    with Simulation(tiny(SCENE), precision="f64", threads=2) as sim:
+        measure = (squared_distance, "bodies.block.position")
+        _, expected = through_tape(sim, loss, measure)
+        x = sim.array("bodies.block.position")
+        left = x.grad.to_numpy()
+        assert left.any() and np.array_equal(sim.gradient("gravity"), expected["gravity"])
+        sim.run()  # outside a tape: the gradient stays
+        assert np.array_equal(sim.gradient("gravity"), expected["gravity"])
+        sim.set("gravity", [0.0, -3.0])
+        with ti.ad.Tape(loss):
+            squared_distance(x, loss)
+        with pytest.raises(
+            RuntimeError, match=r"^no gradient of the last ti.ad.Tape: there was no run\(\) in it; call"
+        ):
+            sim.gradient("gravity")
+        _, found = through_tape(sim, loss, measure)
+        assert not np.array_equal(found["gravity"], expected["gravity"])
+        with pytest.raises(RuntimeError, match=r"is gone"), ti.ad.Tape(loss):
+            sim.run()
+            sim.jvp("loss", "gravity", [1.0, 0.0])
+        with pytest.raises(RuntimeError, match=r"^no gradient yet"):
+            sim.gradient("gravity")
+
+
 def test_mistakes_are_named(sim, loss):
     through_tape(sim, loss, (squared_distance, "bodies.block.position"))
     with pytest.raises(ValueError, match=r"stands for 2 quantities, one is needed"):

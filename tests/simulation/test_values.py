@@ -81,7 +81,7 @@ def test_wildcards_set_all_or_none(sim):
         ("bodies.block.velocity", [[1, 2], [3]], "must be numbers"),
         ("gravity", [0, float("nan")], "gravity: must be finite"),
         ("gravity", [0, float("inf")], "gravity: must be finite"),
-        ("damping", None, "damping: must be finite, got None"),
+        ("damping", None, "damping: must be numbers, got None"),
         ("damping", -0.1, "damping = -0.1: must be >= 0 1/s"),
         ("dt", 0.0, "dt = 0: must be > 0 s"),
         ("materials.jelly.density", -1.0, r"materials.jelly.density = -1: must be > 0 kg/m³"),
