@@ -65,6 +65,7 @@ def _check(arguments: argparse.Namespace, console: Console) -> int:
     began = time.perf_counter()
     with Simulation(scene, precision="f64", segment=common.SEGMENT, **settings) as whole_sim:
         console.facts([*common.facts(whole_sim), common.how(whole_sim)])
+        _check_scalar(arguments.of, whole_sim)
         patterns = arguments.wrt or [d.path for d in whole_sim.design]
         if not patterns:
             raise ValueError("the scene has no [[design]] entry: say with respect to what (--wrt PATH)")
@@ -104,6 +105,18 @@ def _check(arguments: argparse.Namespace, console: Console) -> int:
     console.line(f"{verdict} ({clock(time.perf_counter() - began)})")
     console.emit({**report.to_dict(), "scene": scene.title, "horizon": horizon, "seed": arguments.seed})
     return 0 if report.ok else 1
+
+
+def _check_scalar(of: str, sim: "Simulation") -> None:
+    """``ValueError`` for what is many numbers, with those near it that are one; unknown names are refused too."""
+    from taichi_sim.compile import observe
+
+    if of == "loss" or of.startswith("objectives."):
+        return
+    known = of.startswith("actuators.") and of in observe.names(sim.model)
+    if known or not observe.select(sim.model, of)[0].scalar:
+        near = ", ".join(observe.scalars(sim.model, of))
+        raise ValueError(f"--of {of}: is more than one number; a gradient is of one, for example {near}")
 
 
 def _move(sim: "Simulation", scene: "Scene", seed: int) -> None:

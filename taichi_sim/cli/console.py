@@ -85,9 +85,10 @@ class Console:
 
     @contextlib.contextmanager
     def progress(self, what: str) -> Iterator[Callable[[int, int, str], None]]:
-        """Yields ``update(done, total, text)``. Shows a bar on a terminal, nothing elsewhere."""
+        """Yields ``update(done, total, text)``. Shows a bar on a terminal; elsewhere a line a minute about ``what``,
+        unless that is empty."""
         if not sys.stderr.isatty():
-            yield lambda done, total, text="": None
+            yield _Minutes(what)
             return
         from rich.console import Console as Rich
         from rich.progress import BarColumn, Progress, TextColumn
@@ -115,6 +116,25 @@ class Console:
         finally:
             if began:
                 bar.stop()
+
+
+class _Minutes:
+    """A line on standard error after ten seconds and then every minute: how far it is, and the time left."""
+
+    def __init__(self, what: str) -> None:
+        self.what, self.began, self.next = what, 0.0, 10.0
+
+    def __call__(self, done: int, total: int, text: str = "") -> None:
+        now = time.perf_counter()
+        self.began = self.began or now
+        spent = now - self.began
+        if spent < self.next or not self.what or not done:
+            return
+        self.next = spent + 60.0
+        left = clock(spent * (total - done) / done)
+        print(
+            f"{self.what}: {100 * done // max(total, 1)} %, {left} left  {text}".rstrip(), file=sys.stderr, flush=True
+        )
 
 
 def clock(seconds: float) -> str:

@@ -1,6 +1,7 @@
 """Arguments of the verbs: options they share, and mistakes answered in one line with the nearest name."""
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 
 from taichi_sim.core.errors import nearest, unknown
@@ -30,7 +31,7 @@ class Parser(argparse.ArgumentParser):
         if "-h" in words or "--help" in words:
             print(self.format_help().rstrip())
             return None
-        known, rest = self.parse_known_args(list(words))
+        known, rest = self.parse_known_args(_joined(words))
         if rest:
             self._unknown(rest[0])
         if self.scene_needed and known.scene is None:
@@ -120,6 +121,18 @@ class Parser(argparse.ArgumentParser):
             help=f"write a video {what}: .mp4, .gif, or a folder of PNGs (default name: <scene>.mp4 in DIR); "
             "missing folders are made",
         )  # fmt: skip
+
+
+def _joined(words: Sequence[str]) -> list[str]:
+    """``--option -5MB`` as ``--option=-5MB``: a word that begins like a negative number is a value."""
+    joined: list[str] = []
+    for word in words:
+        before = joined[-1] if joined else ""
+        if re.match(r"-\.?\d", word) and before.startswith("--") and "=" not in before:
+            joined[-1] = f"{before}={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def whole(low: int, high: int) -> Callable[[str], int]:

@@ -26,6 +26,7 @@ class Quantity:
     unit: str
     value: Callable[[State, np.ndarray], np.ndarray]
     vjp: Callable[[State, np.ndarray, np.ndarray], State] | None = None
+    scalar: bool = False
 
 
 def _mean(key: str) -> tuple[Callable, Callable]:
@@ -63,10 +64,15 @@ QUANTITIES: dict[str, Quantity] = {
             "v": bar * s["mass"][p][:, None] * s["v"][p],
             "mass": 0.5 * bar * np.sum(s["v"][p] ** 2, axis=1),
         },
+        scalar=True,
     ),
-    "elastic_energy": Quantity("stored energy", "J", lambda s, p: np.asarray(np.sum(s["energy"][p]))),
+    "elastic_energy": Quantity("stored energy", "J", lambda s, p: np.asarray(np.sum(s["energy"][p])), scalar=True),
     "mass": Quantity(
-        "mass", "kg", lambda s, p: np.asarray(np.sum(s["mass"][p])), lambda s, p, bar: {"mass": np.full(len(p), bar)}
+        "mass",
+        "kg",
+        lambda s, p: np.asarray(np.sum(s["mass"][p])),
+        lambda s, p, bar: {"mass": np.full(len(p), bar)},
+        scalar=True,
     ),
 }
 
@@ -76,7 +82,10 @@ def select(model: Model, path: str) -> tuple[Quantity, np.ndarray]:
     parts = path.split(".")
     everything = np.arange(model.particles)
     if len(parts) == 1:
-        return _quantity(path, parts[0]), everything
+        if path not in QUANTITIES:
+            whole = [n for n in names(model) if not n.startswith(("bodies.", "actuators."))]
+            raise ValueError(f"{path!r} cannot be observed; {unknown('observable', path, whole)}")
+        return QUANTITIES[path], everything
     if parts[0] != "bodies" or len(parts) not in (3, 5) or (len(parts) == 5 and parts[2] != "regions"):
         raise ValueError(f"{path!r} cannot be observed; {unknown('observable', path, names(model))}")
     by_name = {b.name: b for b in model.bodies}
@@ -94,6 +103,14 @@ def _quantity(path: str, name: str) -> Quantity:
     if name not in QUANTITIES:
         raise ValueError(f"{path!r} cannot be observed; {unknown('observable', name, QUANTITIES)}")
     return QUANTITIES[name]
+
+
+def scalars(model: Model, path: str) -> list[str]:
+    """What has a gradient near ``path``: the loss, the objectives, and numbers of the same body or region."""
+    terms = ["loss", *(f"objectives.{term.name}" for term in model.judge.terms)] if model.judge.terms else []
+    where = path.rpartition(".")[0]
+    near = where + "." if where.startswith("bodies.") else ""
+    return terms + [near + name for name, q in QUANTITIES.items() if q.scalar and q.vjp]
 
 
 def names(model: Model) -> list[str]:

@@ -10,10 +10,27 @@ from taichi_sim.scene.schema import Scene
 from taichi_sim.solvers.mpm.arrays import MOST_DRIFT, MpmPlan, footprint
 from taichi_sim.solvers.mpm.spline import NODE_MASK
 
+#: More substeps than this, which take a day where each takes 0.1 ms, are a mistake in a unit.
+MOST_SUBSTEPS = 1e9
+
 
 def substeps_per_frame(scene: Scene, limit: StepLimit) -> int:
-    """Substeps of a frame, from the limit or from ``solver.dt``. Raises ``ValueError`` where that is too large."""
+    """Substeps of a frame, from the limit or from ``solver.dt``. Raises ``ValueError`` where that is too large, or so
+    small that the rollout would not end."""
     frame_dt = float(scene.frame_dt)
+    step = limit.allowed if scene.solver.dt is None else float(scene.solver.dt)
+    if not scene.frames * frame_dt / step <= MOST_SUBSTEPS:
+        raise ValueError(
+            f"a rollout would take {scene.frames * frame_dt / step:.2g} substeps of {step:.3g} s, more than "
+            f"{MOST_SUBSTEPS:.0e}: "
+            + (
+                f"body {limit.body!r} has waves of {limit.wave_speed:.3g} m/s and particles of up to "
+                f"{limit.max_speed:.3g} m/s; check the units of stiffness, viscosity, density, gravity and velocities, "
+                "or make the duration shorter"
+                if scene.solver.dt is None
+                else f"solver.dt is too small; leave it out (then {limit.text} s is taken)"
+            )
+        )
     if scene.solver.dt is None:
         return max(1, int(np.ceil(frame_dt / limit.allowed * (1 - 1e-9))))
     dt = float(scene.solver.dt)

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from taichi_sim.cli import VERBS, main
+from taichi_sim.cli.console import Console
 
 
 def test_help_lists_every_verb_with_examples(cli):
@@ -46,6 +47,8 @@ def test_help_loads_nothing_heavy():
         (("optimize", "crawler", "--option", "rl=1"), "'rl'"),
         (("optimize", "crawler", "--iterations", "0"), "--iterations"),
         (("optimize", "crawler", "--memory", "lots"), "lots"),
+        (("optimize", "crawler", "--memory", "-5MB"), "must be above 0"),
+        (("optimize", "crawler", "--seed", "-5x"), "--seed: must be a whole number from 0"),
         (("list", "lawz"), "did you mean 'laws'?"),
         (("view", "crawler", "--size", "big"), "800x600"),
     ],
@@ -102,3 +105,12 @@ def test_closed_pipe_is_no_traceback(program):
     errors = process.stderr.read()
     process.wait()
     assert "Traceback" not in errors and "Exception" not in errors, errors
+
+
+def test_where_no_bar_is_seen_a_long_wait_says_how_far_it_is(capsys, monkeypatch):
+    now = iter([5.0, 10.0, 25.0, 30.0, 90.0])
+    monkeypatch.setattr("time.perf_counter", lambda: next(now))
+    with Console().progress("running") as update:
+        for done in range(5):
+            update(done, 10, "")
+    assert capsys.readouterr().err.splitlines() == ["running: 20 %, 1:20 left", "running: 40 %, 2:08 left"]

@@ -60,18 +60,28 @@ def test_a_check_that_would_take_long_says_what_it_leaves_out_and_full_does_it(c
 
 
 def test_a_wrong_gradient_exits_1(cli, tiny, monkeypatch):
-    right = Simulation.value_and_grad
+    right = Simulation._value_and_grad
 
-    def wrong(self, of="loss", wrt=None):
-        value, gradients = right(self, of, wrt)
+    def wrong(self, of, paths):
+        value, gradients = right(self, of, paths)
         return value, {path: 1.01 * g for path, g in gradients.items()}
 
-    monkeypatch.setattr(Simulation, "value_and_grad", wrong)
+    monkeypatch.setattr(Simulation, "_value_and_grad", wrong)
     answer = cli("check", tiny, "--horizon", "3")
     assert answer.code == 1 and "WRONG" in answer.out
 
 
-@pytest.mark.parametrize("words, says", [(("--wrt", "gravty"), "'gravity'"), (("--of", "los"), "los")])
+@pytest.mark.parametrize(
+    "words, says",
+    [
+        (("--wrt", "gravty"), "'gravity'"),
+        (("--of", "lss"), "did you mean 'loss'?"),
+        (("--of", "bodies.block.center_of_mass"), "example loss, objectives.aim, bodies.block.kinetic_energy, bodies"),
+        (("--of", "momentum"), "--of momentum: is more than one number"),
+        (("--of", "actuators.pull.activation"), "is more than one number"),
+        (("--of", "actuators.pul.activation"), "did you mean 'actuators.pull.activation'?"),
+    ],
+)
 def test_unknown_names_are_one_line(cli, tiny, words, says):
     answer = cli("check", tiny, *words)
     assert answer.code == 2 and len(answer.lines) == 1 and says in answer.err

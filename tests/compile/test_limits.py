@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny import tiny
 
 from taichi_sim.compile.limits import UNBOUNDED, default_max_speed, step_limit, three_digits_down
 from taichi_sim.compile.matter import BodyMatter
+from taichi_sim.compile.model import compile_scene
 from taichi_sim.laws.law import laws
 
 
@@ -87,3 +89,18 @@ def test_speed_to_expect():
     assert default_max_speed(2.0, down, 0.1, np.array([1.0, 5.0])) == pytest.approx(3.0)
     assert default_max_speed(0.0, down, 100.0, np.array([1.0, 5.0])) == pytest.approx(10.0), "from the top to the floor"
     assert default_max_speed(1.5, np.zeros(2), 100.0, np.array([1.0, 5.0])) == 1.5
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"solver": {"dt": 1e-12}}, ["1e+11 substeps of 1e-12 s", "solver.dt is too small; leave it out"]),
+        ({"gravity": [0.0, -1e30]}, ["substeps of", "check the units", "gravity", "body 'block'"]),
+    ],
+)
+def test_a_rollout_that_would_not_end_is_refused(change, says):
+    with pytest.raises(ValueError, match="more than 1e\\+09") as error:
+        compile_scene(tiny({"solver": {}, "duration": 0.1, **change}))
+    assert "\n" not in str(error.value)
+    for words in says:
+        assert words in str(error.value)
