@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from taichi_sim.compile.binding import Values
 from taichi_sim.compile.contacts import Contacts, ObstacleContact
 from taichi_sim.compile.matter import BodyMatter
 from taichi_sim.scene.shapes.shape import Shape
@@ -19,10 +20,7 @@ PIECES, MOST_BOXES = 5, 500
 
 
 def obstacle_notes(contacts: Contacts, positions: dict[str, np.ndarray], x: dict[str, np.ndarray]) -> list[str]:
-    """Obstacles too thin for the grid, and bodies that start inside one.
-
-    ``positions`` (dim,) of the obstacles by name and ``x`` (n, dim) of the bodies' particles by name, m.
-    """
+    """Obstacles too thin for the grid, and :func:`overlaps`."""
     dx = contacts.plan.spacing
     notes = []
     for o in contacts.obstacles:
@@ -32,13 +30,26 @@ def obstacle_notes(contacts: Contacts, positions: dict[str, np.ndarray], x: dict
                 f"obstacles.{o.name} is {thickness:.3g} m thick, {thickness / dx:.2g} cells of {dx:.3g} m: matter "
                 f"leaks through obstacles thinner than {THICK:g} cells; make it thicker or domain.spacing smaller"
             )
+    return notes + list(overlaps(contacts, positions, x).values())
+
+
+def overlaps(
+    contacts: Contacts, positions: dict[str, np.ndarray], x: dict[str, np.ndarray]
+) -> dict[tuple[str, str], str]:
+    """Notes on bodies that start inside an obstacle, by the names of both.
+
+    ``positions`` (dim,) of the obstacles by name and ``x`` (n, dim) of the bodies' particles by name, m.
+    """
+    dx = contacts.plan.spacing
+    notes = {}
+    for o in contacts.obstacles:
         for body, points in x.items():
             every = -(-len(points) // LOOKED_AT)
             depth = -_distance(contacts, o, positions[o.name], points[::every])
             inside = int(np.count_nonzero(depth > DEEP * dx)) * every
             if inside > MANY * len(points):
                 about = "about " if every > 1 else ""
-                notes.append(
+                notes[body, o.name] = (
                     f"bodies.{body}: {about}{inside} of {len(points)} particles start inside obstacles.{o.name}, up to "
                     f"{depth.max():.3g} m deep ({depth.max() / dx:.2g} cells): they stay or burst out; move one of both"
                 )
@@ -83,6 +94,32 @@ def thickness_below(shape: Shape, enough: float) -> float:
 def _lattice(places: np.ndarray, dim: int) -> np.ndarray:
     """(len(places)^dim, dim) all points with these coordinates."""
     return np.stack(np.meshgrid(*[places] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
+
+
+class Overlaps:
+    """:func:`overlaps` at the start of a run, looked for anew only when something was moved."""
+
+    def __init__(self, contacts: Contacts, slices: dict[str, slice]) -> None:
+        self.contacts, self.slices = contacts, slices
+        self._seen: list[np.ndarray] = []
+        self._notes: list[str] = []
+
+    def notes(self, values: Values, x: np.ndarray) -> list[str]:
+        """``x`` (envs, particles, dim) as the bodies start, m. Of several environments the first with an overlap that
+        none before it has is named."""
+        now = [x, *(values[o.position] for o in self.contacts.obstacles)]
+        if len(now) == len(self._seen) and all(map(np.array_equal, now, self._seen)):
+            return self._notes
+        found: dict[tuple[str, str], str] = {}
+        for e in range(len(x) if len(now) > 1 else 0):
+            if e > 0 and all(np.array_equal(a[e], a[0]) for a in now):
+                continue
+            places = {o.name: values[o.position][e] for o in self.contacts.obstacles}
+            begin = {name: x[e, where] for name, where in self.slices.items()}
+            for pair, note in overlaps(self.contacts, places, begin).items():
+                found.setdefault(pair, f"{note} (environment {e})" if e > 0 else note)
+        self._seen, self._notes = [a.copy() for a in now], list(found.values())
+        return self._notes
 
 
 @dataclass

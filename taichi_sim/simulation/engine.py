@@ -12,7 +12,7 @@ import numpy as np
 from taichi_sim import runtime as taichi_runtime
 from taichi_sim.compile import diagnose, observe
 from taichi_sim.compile.binding import Values
-from taichi_sim.compile.doubts import Collapse
+from taichi_sim.compile.doubts import Collapse, Overlaps
 from taichi_sim.compile.judge import Term
 from taichi_sim.compile.model import Model, compile_scene
 from taichi_sim.compile.resolution import resolution_notes
@@ -90,7 +90,10 @@ class Engine:
         self.doubts: list[str] = []
         #: What should be known about the scene, the last run, and gradients that were zero.
         self.notes: list[str] = [*self.model.notes, *far]
-        active = diagnose.active_nodes(plan, self.model.start.state(self._values)["x"])
+        begin = self.model.start.state(self._values)["x"]
+        self._overlaps = Overlaps(self.model.contacts, self.model.slices)
+        self._overlapping = self._overlaps.notes(self._values, begin)  # these are among the notes too
+        active = diagnose.active_nodes(plan, begin)
         stored_nodes = int(GRID_GROWTH * active)
         self.schedule: Schedule = make_schedule(
             substeps, self._costs(stored_nodes), budget, plan.sort_every, segment, longest_segment(plan, stored_nodes)
@@ -212,6 +215,7 @@ class Engine:
             binding.apply(self._values, solver)
         start = self.model.start.state(self._values)
         diagnose.check_start(self.model, start)
+        self._overlapping = self._renew(self._overlapping, self._overlaps.notes(self._values, start["x"]))
         self._rest, self._mass = start["x"], self.model.matter.masses(self._values, self.n)
         self._losses = {t.name: np.zeros(self.envs) for t in terms}
         self._final = None
@@ -256,8 +260,13 @@ class Engine:
 
     def _doubt(self, notes: list[str]) -> None:
         """Notes on the last run; those on the one before go."""
-        self.notes[:] = [note for note in self.notes if note not in self.doubts] + notes
-        self.doubts = notes
+        self.doubts = self._renew(self.doubts, notes)
+
+    def _renew(self, old: list[str], new: list[str]) -> list[str]:
+        """Put ``new`` in the place of ``old`` among the notes; ``new``."""
+        if new != old:
+            self.notes[:] = [note for note in self.notes if note not in old] + new
+        return new
 
     def _device_order(self, start: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         order = self.model.law_order

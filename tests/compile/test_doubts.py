@@ -115,3 +115,34 @@ def test_determinants():
     F = np.random.default_rng(0).standard_normal((4, 5, 3, 3))
     assert np.allclose(determinant(F), np.linalg.det(F), rtol=1e-12)
     assert np.allclose(determinant(F[..., :2, :2]), np.linalg.det(F[..., :2, :2]), rtol=1e-12)
+
+
+def test_overlaps_are_those_of_the_values_at_the_run():
+    """The same note as a scene built so has, and it goes when the obstacle or the body is moved away."""
+    onto, into = [0.0, 0.25], [0.0, -0.15]
+    (obstacle,) = notes({"obstacles.rock.position": onto})
+    (body,) = notes({"bodies.block.position": into})
+    with Simulation(tiny({"duration": 0.02}), precision="f64", threads=2) as sim:
+        assert sim.notes == []
+        for path, value, note in (
+            ("obstacles.rock.position", onto, obstacle),
+            ("bodies.block.position", into, body),
+        ):
+            before = sim.get(path)
+            sim.set(path, value)
+            for _ in range(2):
+                sim.run()
+                assert sim.notes == [note]
+            sim.value_and_grad("loss", "gravity")
+            assert sim.notes == [note] and sim.doubts == []
+            sim.set(path, before)
+            sim.run()
+            assert sim.notes == []
+
+
+def test_an_overlap_of_a_later_environment_is_named():
+    with Simulation(tiny({"duration": 0.02}), precision="f64", threads=2, envs=3) as sim:
+        sim.set("obstacles.rock.position", [[0.0, 0.0], [0.0, 0.25], [0.0, 0.26]])
+        sim.run()
+        (note,) = sim.notes
+        assert note.startswith("bodies.block: ") and note.endswith("move one of both (environment 1)")
