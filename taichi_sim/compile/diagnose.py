@@ -9,6 +9,7 @@ from taichi_sim.compile.limits import three_digits_down
 from taichi_sim.compile.model import Model
 from taichi_sim.compile.resolution import REFUSED, spacing_in_cells
 from taichi_sim.core.errors import RolloutError
+from taichi_sim.objectives.objective import INPUTS
 from taichi_sim.solvers.mpm.arrays import MpmPlan
 from taichi_sim.solvers.mpm.order import BLOCK, images
 from taichi_sim.solvers.mpm.solver import OUTSIDE, MpmSolver, Trouble
@@ -130,6 +131,9 @@ def check_final(model: Model, final: dict[str, np.ndarray], substep: int) -> Non
 
 def why_zero(model: Model, solver: MpmSolver, path: str, values: Values) -> str:
     """Why the gradient by ``path`` is exactly zero, where it can be known."""
+    mute = [t.name for t in model.judge.terms if t.name in model.judge.without_derivative and t.kind.name == "function"]
+    if mute:
+        return f"your function of objectives.{mute[0]} gave no derivative for {', '.join(INPUTS)}"
     parts = path.split(".")
     if parts[0] == "obstacles" or (parts[0] == "domain" and parts[-1] == "friction"):
         name = parts[-2]

@@ -7,7 +7,7 @@ import numpy as np
 
 from taichi_sim.compile.binding import Values
 from taichi_sim.compile.drives import Quantified
-from taichi_sim.objectives.objective import Evaluation, Frame, ObjectiveKind
+from taichi_sim.objectives.objective import INPUTS, Evaluation, Frame, ObjectiveKind
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,8 @@ class Judge:
 
     def __init__(self, terms: list[Term], frames: int, frame_dt: float) -> None:
         self.terms, self.last, self.frame_dt = terms, frames, frame_dt
+        #: Terms that gave no derivative at any frame of the last sweep backwards.
+        self.without_derivative: set[str] = set()
 
     def looks_at(self, terms: list[Term]) -> list[int]:
         """Frames needed by ``terms``: all of them if one is running, else the last."""
@@ -92,12 +94,16 @@ class Judge:
         """Adjoints of frame ``f`` for terms with cotangents (envs,); parameters' gradients go into ``gradient``."""
         bars = None
         cotangents = {t.name: c for t, c in terms}
+        if f == self.last:  # where a sweep begins
+            self.without_derivative = set(cotangents)
         for term, share in self._active([t for t, _ in terms], f):
             if bars is None:
                 bars = Bars(*(np.zeros(state[key].shape) for key in ("x", "v", "rest", "mass", "activation")))
             for env in range(state["x"].shape[0]):
                 scale = share * float(cotangents[term.name][env])
                 e = self._evaluate(term, env, f, state, values)
+                if e.parameters or any(getattr(e, name) is not None for name in INPUTS):
+                    self.without_derivative.discard(term.name)
                 p = term.particles
                 for target, part in (
                     (bars.x, e.position),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from taichi_sim import Body, Domain, Material, Objective, Scene, Simulation
 from taichi_sim.core.errors import RolloutError
 from taichi_sim.objectives.objective import Evaluation, Frame, objectives
 
@@ -119,3 +120,30 @@ def test_a_file_that_cannot_be_imported_says_where(tmp_path, monkeypatch, text, 
             KIND.prepare({"function": function}, tmp_path)
         assert says in str(caught.value) and "\n" not in str(caught.value)
         assert isinstance(caught.value.__cause__, cause)
+
+
+def test_a_function_that_gives_no_derivative_is_told_so_where_a_gradient_is_zero() -> None:
+    def forgetful(frame):
+        return float(frame.position.mean()), {}
+
+    def complete(frame):
+        return float(frame.position.mean()), {"position": np.full(frame.position.shape, 1.0 / frame.position.size)}
+
+    own = {
+        name: Objective(kind="function", body="box", function=function)
+        for name, function in {"mine": forgetful, "good": complete}.items()
+    }
+    scene = Scene(
+        dim=2, duration=0.02, frame_dt=0.01, domain=Domain(upper=[1.0, 1.0], cells=16),
+        materials={"soft": Material(law="neo_hookean", density=1000.0, youngs_modulus=1e4)},
+        bodies={"box": Body(shape={"kind": "box", "lower": [0.4, 0.4], "upper": [0.6, 0.6]}, material="soft")},
+        objectives=own,
+    )  # fmt: skip
+    told = "zero: your function of objectives.mine gave no derivative for position, velocity, rest, activation, mass"
+    with Simulation(scene, threads=1) as sim:
+        sim.value_and_grad("objectives.mine", "bodies.box.velocity")
+        assert any(told in note for note in sim.notes), sim.notes
+        sim.notes.clear()
+        sim.value_and_grad("objectives.good", "bodies.box.velocity")
+        sim.value_and_grad("objectives.good", "materials.soft.poissons_ratio")
+        assert not any("your function" in note for note in sim.notes), sim.notes
