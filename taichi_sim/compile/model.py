@@ -82,6 +82,14 @@ class Model:
             s.dim,
         )
 
+    def in_environment(self, values: Values) -> str:
+        """Which environment of given values has the smallest step limit, in words; empty where there is only one."""
+        envs = self.plan.envs
+        if envs == 1:
+            return ""
+        alone = ({k: np.broadcast_to(v[e : e + 1], v.shape) for k, v in values.items()} for e in range(envs))
+        return f" in environment {int(np.argmin([self.limit_at(each).allowed for each in alone]))}"
+
 
 def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
     """Compile a scene for ``envs`` environments. Raises ``SceneError`` or ``ValueError`` for mistakes in it."""

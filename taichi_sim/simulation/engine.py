@@ -289,9 +289,9 @@ class Engine:
         dt = float(self._values["dt"].max())
         if dt > limit.allowed * (1 + slack):
             raise RolloutError(
-                f"dt = {dt:.3g} s is too large for body {limit.body!r} as it is now (waves of {limit.wave_speed:.3g} "
-                f"m/s): allowed is {limit.text} s; give the design bounds that include this value, or set "
-                "solver.dt"
+                f"dt = {dt:.3g} s is too large for body {limit.body!r}{self.model.in_environment(self._values)} as it "
+                f"is now (waves of {limit.wave_speed:.3g} m/s): allowed is {limit.text} s; "
+                "give the design bounds that include this value, or set solver.dt"
             )
 
     def _terms_of(self, of: str) -> list[Term] | None:

@@ -176,3 +176,11 @@ def test_bodies_and_walls_of_the_scene_arrive():
     sticky = compiled({"obstacles.rock": {"shape": {"kind": "sphere", "center": [0.3, 0.0], "radius": 0.1},
                                           "kind": "sticky"}})  # fmt: skip
     assert sticky.contacts.obstacles[0].friction is None and "obstacles.rock.friction" not in sticky.values
+
+
+def test_the_environment_that_sets_the_step_is_named():
+    built = compile_scene(tiny(), envs=3)
+    values = {path: value.copy() for path, value in built.values.items()}
+    values["materials.jelly.youngs_modulus"][1] *= 100.0
+    assert built.in_environment(values) == " in environment 1"
+    assert compile_scene(tiny()).in_environment(built.values) == ""
