@@ -38,6 +38,8 @@ class UserArrays(Engine):
         return self._user_arrays[path]
 
     def _fill_user_arrays(self, paths: "Iterable[str] | None" = None) -> None:
+        if self._untaken():  # of a tape without a run: the gradients of the tape before are not its own
+            self._gradients = {}
         with off_tape():
             for path in self._user_arrays if paths is None else paths:
                 array = self._user_arrays[path]

@@ -204,6 +204,9 @@ def test_a_tape_without_a_run_has_no_gradient(loss):
             RuntimeError, match=r"^no gradient of the last ti.ad.Tape: there was no run\(\) in it; call"
         ):
             sim.gradient("gravity")
+        sim.run()
+        with pytest.raises(RuntimeError, match=r"^no gradient yet"):
+            sim.gradient("gravity")
         _, found = through_tape(sim, loss, measure)
         assert not np.array_equal(found["gravity"], expected["gravity"])
         with pytest.raises(RuntimeError, match=r"is gone"), ti.ad.Tape(loss):
