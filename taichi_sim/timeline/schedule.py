@@ -23,13 +23,14 @@ def parse_memory(size: str | int | float) -> int:
 
     Raises ``ValueError`` for anything else, and for a size that is not positive.
     """
+    given = size
     if isinstance(size, str):
         found = re.fullmatch(r"\s*(-?[0-9]*\.?[0-9]+)\s*([a-zA-Z]*)\s*", size)
         if not found or found[2].lower() not in _UNITS:
             raise ValueError(f"memory = {size!r}: write a size such as '500MB' or '2GB'")
         size = float(found[1]) * _UNITS[found[2].lower()]
     if isinstance(size, bool) or not isinstance(size, int | float) or not 1 <= size < float("inf"):
-        raise ValueError(f"memory = {size!r}: must be above 0, a size such as '500MB'")
+        raise ValueError(f"memory = {given!r}: must be above 0, a size such as '500MB'")
     return int(size)
 
 

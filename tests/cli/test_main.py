@@ -47,7 +47,7 @@ def test_help_loads_nothing_heavy():
         (("optimize", "crawler", "--option", "rl=1"), "'rl'"),
         (("optimize", "crawler", "--iterations", "0"), "--iterations"),
         (("optimize", "crawler", "--memory", "lots"), "lots"),
-        (("optimize", "crawler", "--memory", "-5MB"), "must be above 0"),
+        (("optimize", "crawler", "--memory", "-5MB"), "'-5MB': must be above 0"),
         (("optimize", "crawler", "--seed", "-5x"), "--seed: must be a whole number from 0"),
         (("list", "lawz"), "did you mean 'laws'?"),
         (("view", "crawler", "--size", "big"), "800x600"),
