@@ -17,10 +17,10 @@ def test_shipped_presets_are_complete(name):
     assert all(len(source) > 10 for source in preset.sources.values())
     assert set(preset.sources) == set(preset.values)
     scene = walker()
-    scene.materials["jelly"] = Material(preset=name)
-    scene.bodies["cargo"].material = "jelly"
+    scene.materials["stuff"] = Material(preset=name)
+    scene.bodies["cargo"].material = "stuff"
     scene.check()
-    resolved = scene.resolved().materials["jelly"]
+    resolved = scene.resolved().materials["stuff"]
     assert resolved.law == preset.law and resolved.density == preset.values["density"]
 
 
