@@ -20,11 +20,14 @@ from taichi_sim.solvers.mpm.solver import MpmSolver
 #: right derivative of a jagged map; with half a cell the map is smooth enough to descend on.
 RAMP = 0.5
 
-#: The normal is the gradient of the distance by central differences this wide, in cells: where its curvature jumps
-#: (along the edge of a flat face) the normal still has a derivative.
-WIDTH = 0.01
-#: Where opposite faces are equally near, that gradient is short and its direction has no derivative.
-RIDGE = 0.5
+#: A node sees an obstacle by its distances this far away along every axis, in cells: their mean and their differences
+#: are exact at flat faces and round off edges and the middle between two faces, where distance and normal have corners.
+#: (Not a round number: shapes on the grid have their corners at such distances from nodes.)
+WIDTH = 0.2357
+#: Length of that gradient below which it has no direction: midway between opposite faces.
+SHORT = 1e-3
+#: Before and behind.
+SIDES = (1.0, -1.0)
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ class Contacts(Binding):
                 local = _local(obstacle, image, self.points[candidates])
                 close |= ((local > lower - 2 * reach) & (local < upper + 2 * reach)).all(axis=1)
             candidates = candidates[close]
-        distance = self.distance(obstacle, position, self.points[candidates])
+        distance = self._around(obstacle, position, self.points[candidates]).mean(axis=(1, 2))
         return candidates[distance < reach]
 
     def check(self, obstacle: ObstacleContact, position: np.ndarray) -> None:
@@ -158,10 +161,6 @@ class Contacts(Binding):
             if entry.friction:
                 friction[entry.first : entry.first + len(entry.nodes)] = values[entry.friction][entry.env]
         solver.store.write("contact_friction", friction)
-
-    def smoothed(self, path: str) -> float | None:
-        """Length, m, below which corners are rounded off for the quantity ``path``: of an obstacle's position."""
-        return 3 * WIDTH * self.plan.spacing if path in {o.position for o in self.obstacles} else None
 
     def touched(self, path: str, solver: MpmSolver) -> bool:
         """Whether the last sweep met a contact with the wall or obstacle that ``path`` is a quantity of."""
@@ -218,7 +217,7 @@ class Contacts(Binding):
                 source = per_env(values, obstacle.position, plan.envs)[env]
                 position = values[obstacle.position][source]
                 nodes = self._near(obstacle, position)
-                n, a, _ = self._geometry(obstacle, position, self.points[nodes])
+                n, a, *_ = self._geometry(obstacle, position, self.points[nodes])
                 add(env, nodes, n, a, obstacle.kind, obstacle.friction, obstacle)
         store = solver.store
         store.write("contact_head", head[:, self.mirror].reshape(-1))
@@ -227,32 +226,24 @@ class Contacts(Binding):
         store.write("contact_normal", normal)
         store.write("contact_alpha", alpha)
 
+    def _around(self, obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """(n, dim, 2) distances before and behind points (n, dim) along every axis."""
+        h = WIDTH * self.plan.spacing
+        ends = [[self.distance(obstacle, position, points + s * h * e) for s in SIDES] for e in np.eye(self.plan.dim)]
+        return np.moveaxis(np.array(ends), 2, 0)
+
     def _geometry(
         self, obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Normal (n, dim), weight (n,) and d weight/d distance (n,) at nodes."""
-        n = self._normal(obstacle, position, points)
-        reach = RAMP * self.plan.spacing
-        s = np.clip((reach - self.distance(obstacle, position, points)) / (2 * reach), 0.0, 1.0)
-        return n, s * s * (3 - 2 * s), -6 * s * (1 - s) / (2 * reach)
-
-    def _gradient(self, obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray, h: float) -> np.ndarray:
-        """(n, dim) gradient of the distance by central differences of step ``h``."""
-        return np.stack(
-            [
-                self.distance(obstacle, position, points + h * axis)
-                - self.distance(obstacle, position, points - h * axis)
-                for axis in np.eye(self.plan.dim)
-            ],
-            axis=1,
-        ) / (2 * h)
-
-    def _normal(self, obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """Outward unit normal (n, dim): direction of the distance's gradient."""
-        gradient = self._gradient(obstacle, position, points, WIDTH * self.plan.spacing)
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Outward unit normal (n, dim), weight (n,), d weight/d distance (n,) at nodes, and the length (n, 1) of the
+        distance's gradient, whose direction the normal is."""
+        around = self._around(obstacle, position, points)
+        gradient = (around[..., 0] - around[..., 1]) / (2 * WIDTH * self.plan.spacing)
         length = np.linalg.norm(gradient, axis=1, keepdims=True)
-        fallback = np.eye(self.plan.dim)[-1]
-        return np.where(length > 1e-3, gradient / np.maximum(length, 1e-300), fallback)
+        n = np.where(length > SHORT, gradient / np.maximum(length, SHORT), np.eye(self.plan.dim)[-1])
+        reach = RAMP * self.plan.spacing
+        s = np.clip((reach - around.mean(axis=(1, 2))) / (2 * reach), 0.0, 1.0)
+        return n, s * s * (3 - 2 * s), -6 * s * (1 - s) / (2 * reach), length
 
     def pullback(self, values: Values, solver: MpmSolver) -> Values:
         store = solver.store
@@ -284,21 +275,22 @@ class Contacts(Binding):
         self, obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray, n_bar: np.ndarray, a_bar: np.ndarray
     ) -> np.ndarray:
         """Moving an obstacle by δ is moving the nodes by -δ: chain through distance and normal."""
-        n, _, slope = self._geometry(obstacle, position, points)
+        n, _, slope, length = self._geometry(obstacle, position, points)
         h = WIDTH * self.plan.spacing
-        gradient = self._gradient(obstacle, position, points, h)
-        length = np.linalg.norm(gradient, axis=1, keepdims=True)
         bar = n_bar - np.sum(n_bar * n, axis=1, keepdims=True) * n
-        bar = np.where(length > RIDGE, bar / np.maximum(length, RIDGE), 0.0)
-        moved = self._slope(obstacle, position, points) * (a_bar * slope)[:, None]
-        for d, axis in enumerate(np.eye(self.plan.dim)):
-            ends = [self._slope(obstacle, position, points + sign * h * axis) for sign in (1, -1)]
-            moved = moved + bar[:, d : d + 1] * (ends[0] - ends[1]) / (2 * h)
+        bar = np.where(length > SHORT, bar / np.maximum(length, SHORT), 0.0)
+        moved = np.zeros(points.shape)
+        for axis, e in enumerate(np.eye(self.plan.dim)):
+            for side in SIDES:
+                distance_bar = a_bar * slope / (2 * self.plan.dim) + side * bar[:, axis] / (2 * h)
+                moved += distance_bar[:, None] * self._slope(obstacle, position, points + side * h * e)
         return -np.sum(moved, axis=0)
 
     def _slope(self, obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray) -> np.ndarray:
         """(n, dim) derivative of the distance, as exact as differences are."""
-        return self._gradient(obstacle, position, points, 1e-3 * WIDTH * self.plan.spacing)
+        h = 1e-5 * self.plan.spacing
+        ends = [[self.distance(obstacle, position, points + s * h * e) for s in SIDES] for e in np.eye(self.plan.dim)]
+        return np.array([(front - back) / (2 * h) for front, back in ends]).T
 
 
 def _turn(obstacle: ObstacleContact, dim: int) -> tuple[np.ndarray, np.ndarray]:

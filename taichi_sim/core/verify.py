@@ -6,13 +6,12 @@ fails is looked at again: where the one-sided differences stay apart as the step
 the quantity changes less than its own rounding, measured from a difference table (Moré and Wild, "Estimating
 computational noise", SIAM J. Sci. Comput. 33, 2011), the row says so. Neither excuses a gradient wrong by a factor.
 A corner of the derivative (its slope jumps) makes central differences first order: there the second-order ones of both
-sides have to agree with the gradient as far as rounding lets them. A map that is smoothed below some length can hide a
-corner from all of these steps: told that length, the check looks at both sides beyond it too.
+sides have to agree with the gradient as far as rounding lets them.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,8 +24,6 @@ TOLERANCE = 1e-6
 KINK_TOLERANCE = 1e-3
 #: Components below this part of the array's largest are judged against that part (the adjoint rounds too).
 NEGLIGIBLE = 1e-4
-#: Beyond the length over which a corner is smoothed, the slope differs by more than this part.
-CORNER = 0.5
 #: A difference quotient is uncertain by this many standard deviations of the rounding, over its step.
 DEVIATIONS = 4.0
 #: Rounding (in units of the last place of the quantity) that a rollout has at least: so small a step as it is measured
@@ -147,14 +144,12 @@ def check_directional(
     kink_tolerance: float = KINK_TOLERANCE,
     size: float | None = None,
     forward: bool = False,
-    smoothed: float | None = None,
 ) -> Comparison:
     """Compare ``gradient · direction`` with finite differences of ``function`` at ``x`` along ``direction``.
 
     ``function`` takes an array shaped like ``x`` and returns a float; ``gradient`` and ``direction`` have that shape
     too. ``size`` is what a relative step of 1 means (default: the largest ``|x|``, or 1 if ``x`` is zero). ``forward``
-    uses ``x + t·direction`` only, for a point at the edge of what is allowed. ``smoothed`` is the length, in units of
-    ``x``, below which corners of the function are rounded off: one that is there is called a ``kink`` too. Usually two
+    uses ``x + t·direction`` only, for a point at the edge of what is allowed. Usually two
     evaluations; up to about thirty for a row in doubt. Raises ``ValueError`` for shapes that differ, a zero direction
     or a value not finite.
     """
@@ -181,11 +176,10 @@ def check_directional(
         if best.ok:
             break
 
-    rounded_off = smoothed is not None and not forward and _is_rounded_off(line, slope, gradient, smoothed)
     if best.ok:
-        return replace(best, note="kink") if rounded_off else best
+        return best
     noise = line.rounding()
-    if rounded_off or (not forward and _is_kink(line, quotients, noise, tolerance)):
+    if not forward and _is_kink(line, quotients, noise, tolerance):
         candidates = [*quotients.values(), *(side for t in quotients for side in line.sides(t))]
         found = (_judge(slope, value, floor, kink_tolerance, "kink") for value in candidates)
         best = min(found, key=lambda c: c.relative_error)
@@ -233,18 +227,6 @@ def _is_kink(line: _Line, quotients: dict[float, float], noise: float, tolerance
     return kink
 
 
-def _is_rounded_off(line: _Line, slope: float, gradient: np.ndarray, smoothed: float) -> bool:
-    """Whether the slope is another one at a distance of ``smoothed``, on one side at least, and hardly changes further
-    out: curvature would have it change on and on."""
-    direction = float(np.sqrt(np.sum(line.direction**2)))
-    t = smoothed / (line.length * direction)
-    least = 0.1 * float(np.sqrt(np.sum(gradient**2))) * direction  # a direction in which next to nothing changes
-    return any(
-        abs(near - slope) > CORNER * max(abs(near), abs(slope), least) and abs(far - slope) < 2 * abs(near - slope)
-        for near, far in zip(line.sides(t), line.sides(3 * t), strict=True)
-    )
-
-
 def _bent(
     line: _Line, slope: float, quotients: dict[float, float], noise: float, tolerance: float
 ) -> Comparison | None:
@@ -252,11 +234,15 @@ def _bent(
 
     The step that knows the limit best counts. It has to know it to a thousandth of what the slope is that far away.
     """
-    known = []
-    for t in quotients:
+    known: list[tuple[float, float, float]] = []
+    finer = None
+    for t in sorted(quotients):
         left, right = line.difference(-t, True), line.difference(t, True)
+        value = 0.5 * (left + right)
         uncertain = abs(right - left) + 4 * DEVIATIONS * noise / (t * line.length)
-        known.append((uncertain, 0.5 * (left + right), max(map(abs, line.sides(t)))))
+        change = 0.0 if finer is None else abs(value - finer)  # what both sides have in common as the step shrinks
+        known.append((uncertain + change, value, max(map(abs, line.sides(t)))))
+        finer = value
     uncertain, value, beside = min(known)
     if uncertain > KINK_TOLERANCE * beside or abs(slope - value) > tolerance * abs(value) + uncertain:
         return None
@@ -299,12 +285,11 @@ def check(
     size: float | None = None,
     lower: np.ndarray | float | None = None,
     upper: np.ndarray | float | None = None,
-    smoothed: float | None = None,
     late: Callable[[], bool] = lambda: False,
 ) -> list[Row]:
     """Rows for one array: random directions and the largest component, or with ``full`` every component.
 
-    ``function(x) -> float``; ``x`` and ``gradient`` of one shape, () included; ``size`` and ``smoothed`` as in
+    ``function(x) -> float``; ``x`` and ``gradient`` of one shape, () included; ``size`` as in
     :func:`check_directional`. ``lower`` and ``upper`` (same shape or scalar) are never crossed: at a bound the
     differences look inwards. No row is begun once it is ``late``. Errors as :func:`check_directional`.
     """
@@ -314,9 +299,6 @@ def check(
     if gradient.shape != x.shape:
         raise ValueError(f"{wrt}: the gradient has shape {gradient.shape}, the value {x.shape}")
     size, inward = _room(x, size, lower, upper)
-    far = 3 * (smoothed or 0.0)
-    if (lower is not None and np.any(x - far < lower)) or (upper is not None and np.any(x + far > upper)):
-        smoothed = None  # too near a bound to look that far
     rows = []
     for along, direction in _directions(x, gradient, rng, full, directions):
         if late():
@@ -326,7 +308,6 @@ def check(
         c = check_directional(
             function, gradient, x, turned,
             tolerance=tolerance, kink_tolerance=kink_tolerance, size=size, forward=bool(np.any(inward * turned)),
-            smoothed=smoothed,
         )  # fmt: skip
         rows.append(Row(of, wrt, along, sign * c.gradient, sign * c.finite_difference, c.relative_error, c.ok, c.note))
     return rows

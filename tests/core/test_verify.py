@@ -190,27 +190,3 @@ def test_corner_of_the_derivative_is_named_and_excuses_nothing(slope):
     assert verdict(slope).ok and (slope or verdict(slope).note == "kink")  # else rounding says it already
     for wrong in (slope + 1e-6, slope - 1e-6, slope + 1e-3):
         assert not verdict(wrong).ok, wrong
-
-
-def test_a_corner_that_is_rounded_off_is_named():
-    width = 1e-3
-    x, direction = np.array(0.3 * width), np.array(1.0)
-
-    def rounded(x):
-        return float(np.sqrt(x**2 + width**2) + 0.1 * np.sin(x))
-
-    def verdict(gradient, smoothed, function=rounded, **more):
-        return verify.check_directional(
-            function, np.asarray(gradient), x, direction, size=1.0, smoothed=smoothed, **more
-        )
-
-    right = x / np.sqrt(x**2 + width**2) + 0.1 * np.cos(x)
-    assert verdict(right, None).ok and verdict(right, None).note == ""
-    assert verdict(right, 3 * width).ok and verdict(right, 3 * width).note == "kink"
-    assert verdict(1.0005 * right, 3 * width).ok and not verdict(1.0005 * right, None).ok
-    for wrong in (1.01 * right, 0.5 * right, -right, 0.0 * right):
-        assert not verdict(wrong, 3 * width).ok
-    found = verdict(np.cos(x), 3 * width, lambda x: float(np.sin(x)))
-    assert found.ok and found.note == ""
-    (row,) = verify.check(rounded, x, right, RNG(0), smoothed=3 * width, lower=x - width, size=0.1 * width)
-    assert row.ok and row.note == "", "nor is a bound crossed to look for one"

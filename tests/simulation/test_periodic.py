@@ -18,13 +18,13 @@ NEAR = {"kind": "distance", "body": "block", "when": "running", "weight": 0.3}
 
 
 def slide(at: float, rock: float | None = None, **changes) -> dict:
-    """A block of 0.4 m from ``at`` on that slides to the right; a rock of radius 0.13 with its centre at ``rock``."""
+    """A block of 0.4 m from ``at`` on that slides to the right; a rock of radius 0.13 near ``rock``, off the grid."""
     block = {"shape": {"kind": "box", "lower": [at, 0.05], "upper": [at + 0.4, 0.25]}, "material": "jelly",
              "velocity": [1.7, -0.4], "angular_velocity": 0.2}  # fmt: skip
     table = {**FLAT, "bodies.block": block, **changes,
              "objectives": {"forward": FORWARD, "near": {**NEAR, "target": [at + 0.9, 0.1]}}}  # fmt: skip
     if rock is not None:
-        table["obstacles"] = {"rock": {"shape": {"kind": "sphere", "center": [rock, 0.02], "radius": 0.13},
+        table["obstacles"] = {"rock": {"shape": {"kind": "sphere", "center": [rock + 0.013, 0.02], "radius": 0.13},
                                        "friction": 0.2}}  # fmt: skip
     return table
 
