@@ -1,9 +1,11 @@
 """``taichi-sim optimize``: find better values for a scene's design entries; survives a kill."""
 
 import argparse
+import json
 import math
 import statistics
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from taichi_sim.cli import common
@@ -69,12 +71,12 @@ def _optimize(arguments: argparse.Namespace, console: Console) -> int:
             [
                 *common.facts(sim),
                 ("schedule", str(sim.schedule)),
-                ("design", f"{sum(sizes)} numbers in {len(sizes)} arrays"),
+                ("design", f"{_plural(sum(sizes), 'number')} in {_plural(len(sizes), 'array')}"),
                 ("method", f"{arguments.method}, {arguments.iterations} evaluations"),
                 common.how(sim),
             ]
         )
-        console.notes(sim.notes)
+        console.notes([*_unfinished(folder, arguments.resume), *sim.notes])
         console.line()
 
     try:
@@ -132,6 +134,28 @@ class _Reporter:
             self.console.line(f"{done:>{len(str(record.total))}}/{record.total}  {text}")
         if record.note:
             self.console.notes([record.note])
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def _unfinished(folder: Path, resume: bool) -> list[str]:
+    """What starting anew leaves behind, if an optimisation was interrupted in ``folder``."""
+    from taichi_sim.optimization.job import JOURNAL
+    from taichi_sim.optimization.journal import BEFORE
+
+    try:
+        ended = json.loads((folder / "result.json").read_text(encoding="utf-8")).get("status")
+        made = len((folder / JOURNAL).read_bytes().splitlines()) - 1
+    except (OSError, ValueError, AttributeError):
+        return []
+    if resume or ended == "finished" or made < 1:
+        return []
+    return [
+        f"{folder} holds {_plural(made, 'evaluation')} of an optimisation that did not finish: this one starts anew "
+        f"(--resume would have continued); they are kept in {BEFORE}"
+    ]
 
 
 def _options(words: list[str]) -> dict[str, float]:

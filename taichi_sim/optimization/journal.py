@@ -19,6 +19,10 @@ __all__ = ["Journal"]
 _FORMAT = 1
 
 
+#: What a journal that was there before, and was not resumed, is called from then on.
+BEFORE = "evaluations.before.jsonl"
+
+
 class Journal:
     """Evaluations by the exact bits of their scaled variables; one JSON line each in ``file`` (``None``: memory only).
 
@@ -51,7 +55,10 @@ class Journal:
             "bad": point.bad,
             "seconds": round(seconds, 3),
         }
-        if not self._begun:  # an older file is replaced only now that there is something to put in its place
+        if not self._begun:  # an older file makes room only now that there is something to put in its place
+            with writing(self.file):
+                if self.file.exists():
+                    os.replace(self.file, self.file.with_name(BEFORE))
             write_atomic(self.file, _line(self._head))
             self._begun = True
         with writing(self.file), open(self.file, "ab") as stream:

@@ -45,6 +45,19 @@ def test_best_scene_runs_to_the_same_bits(cli, tiny, tmp_path):
     assert again["loss"] == pytest.approx(first["best_loss"], rel=1e-12)
 
 
+def test_starting_anew_keeps_what_was_interrupted(cli, tiny, tmp_path):
+    assert cli("optimize", tiny, *WORDS).code == 0
+    folder = tmp_path / "o"
+    first = (folder / "evaluations.jsonl").read_bytes()
+    record = {**result(folder), "status": "interrupted"}
+    (folder / "result.json").write_text(json.dumps(record))
+    answer = cli("optimize", tiny, *WORDS, "--seed", "3")
+    assert answer.code == 0 and "6 evaluations of an optimisation that did not finish" in answer.out
+    assert (folder / "evaluations.before.jsonl").read_bytes() == first
+    assert (folder / "evaluations.jsonl").read_bytes() != first
+    assert "did not finish" not in cli("optimize", tiny, *WORDS, "--seed", "3").out
+
+
 def test_best_scene_keeps_the_step_of_an_unbounded_modulus(cli, tiny, tmp_path):
     text = (
         (tmp_path / "tiny.toml")
