@@ -61,7 +61,7 @@ lbfgs = methods.add(
         "Quasi-Newton with bounds (SciPy's L-BFGS-B): few evaluations where the loss is smooth.",
         (
             Parameter(
-                "first_step", "1", 1.0, "length of the first trial step, in scaled variables", low=0, low_open=True
+                "first_step", "1", 0.25, "length of the first trial step, in scaled variables", low=0, low_open=True
             ),
             Parameter("memory", "1", 10.0, "number of steps the curvature is estimated from", low=1),
         ),
