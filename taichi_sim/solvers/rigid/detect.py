@@ -1,0 +1,180 @@
+"""Which contacts there are in a step: candidates whose gap may close within it go on the tape."""
+
+from taichi_sim.runtime import ti
+from taichi_sim.solvers.rigid.arrays import BOX_BOX, POINT_BOX, POINT_PLANE, POINT_POINT
+from taichi_sim.solvers.rigid.geometry import arm_of_point, face, locate, place
+from taichi_sim.solvers.rigid.newton import BEFORE, FREE, body_motion
+
+
+@ti.func
+def travel(dim: ti.template(), e, body, bodies, size, dof: ti.template()):
+    """Bound of the speed of a point at most ``size`` from a body's centre of mass, before and after the kick, m/s."""
+    freedoms = ti.static(3 if dim == 2 else 6)
+    out = 0.0
+    if body >= 0:
+        v, w = body_motion(dim, dof, BEFORE, (e * bodies + body) * freedoms)
+        u, q = body_motion(dim, dof, FREE, (e * bodies + body) * freedoms)
+        speed = ti.sqrt(ti.max(v.norm_sqr(), u.norm_sqr()))
+        out = speed + size * ti.sqrt(ti.max(w.norm_sqr(), q.norm_sqr()))
+    return out
+
+
+@ti.func
+def emit(e, k, kind, i, j, surface, extent: ti.template(), taped: ti.template(), taped_count: ti.template(),
+         flag: ti.template()):
+    """Put a contact on the tape; without room, raise the flag."""
+    count = taped_count[k, e][0]
+    if count < extent[5]:
+        taped[k, e * extent[5] + count] = ti.Vector([kind, i, j, surface])
+        taped_count[k, e][0] = count + 1
+    else:
+        flag[e] = ti.Vector([2, k, extent[5]])
+
+
+@ti.func
+def above(dim: ti.template(), e, k, j, B, i, A, extent: ti.template(), position: ti.template(), turned: ti.template(),
+          centre: ti.template(), point: ti.template(), plane_normal: ti.template(), plane_offset: ti.template()):
+    """Height of point ``i`` of A over plane ``j`` of B, m."""
+    n, offset = face(dim, e, j, B, extent[0], extent[2], turned, centre, plane_normal, plane_offset)
+    x = place(dim, position, k, e, A, extent[0]) - place(dim, position, k, e, B, extent[0])
+    return n.dot(x + arm_of_point(dim, e, i, A, extent[0], extent[1], turned, centre, point)) - offset
+
+
+@ti.func
+def detect_boxes(dim: ti.template(), e, k, a, b, surface, dt, margin, extent: ti.template(), dof: ti.template(),
+                 position: ti.template(), turned: ti.template(), centre: ti.template(), point: ti.template(),
+                 plane_normal: ti.template(), plane_offset: ti.template(), point_body: ti.template(),
+                 box: ti.template(), taped: ti.template(), taped_count: ti.template(), flag: ti.template()):
+    """Two boxes touch at the vertices of either that lie over a face of the other.
+
+    The reference face is the one with the largest separation (separating axes, faces only: two crossed edges meet
+    without being seen). Against it go the vertices of the other box; against that box's face opposite, its own.
+    """
+    corners, sides = ti.static(2**dim), ti.static(2 * dim)
+    reference, gap, owner = 0, -1e30, 0
+    reach = margin
+    for turn in range(2):
+        first = ti.select(turn == 0, a, b)
+        body = point_body[box[first][0]]
+        arm = arm_of_point(dim, e, box[first][0], body, extent[0], extent[1], turned, centre, point)
+        reach = reach + 2.0 * dt * travel(dim, e, body, extent[0], 2.0 * ti.sqrt(arm.norm_sqr()), dof)
+    for turn in range(2):
+        if gap <= reach:
+            first, second = ti.select(turn == 0, a, b), ti.select(turn == 0, b, a)
+            B, A = point_body[box[first][0]], point_body[box[second][0]]
+            for side in range(sides):
+                lowest = 1e30
+                for corner in range(corners):
+                    lowest = ti.min(lowest, above(
+                        dim, e, k, box[first][1] + side, B, box[second][0] + corner, A, extent, position, turned,
+                        centre, point, plane_normal, plane_offset))
+                # a tie goes to the face found first, and stays there under rounding
+                if lowest > gap + ti.select(gap > -1e29, 1e-2 * margin, 0.0):
+                    gap = lowest
+                    reference = side
+                    owner = turn
+    if gap <= reach:
+        mine, other = ti.select(owner == 0, a, b), ti.select(owner == 0, b, a)
+        for turn in range(2):
+            B, A = point_body[box[mine][0]], point_body[box[other][0]]
+            for corner in range(corners):
+                inside = 1
+                height = 0.0
+                for side in range(sides):
+                    h = above(dim, e, k, box[mine][1] + side, B, box[other][0] + corner, A, extent, position, turned,
+                              centre, point, plane_normal, plane_offset)
+                    if side == reference:
+                        height = h
+                    elif side // 2 != reference // 2 and h > margin:
+                        inside = 0
+                if inside == 1 and height <= reach:
+                    emit(e, k, POINT_PLANE, box[other][0] + corner, box[mine][1] + reference, surface, extent, taped,
+                         taped_count, flag)
+            # the face of the other box that looks against the reference, and the same with exchanged roles
+            n, _o = face(dim, e, box[mine][1] + reference, B, extent[0], extent[2], turned, centre, plane_normal,
+                         plane_offset)
+            best = 1e30
+            for side in range(sides):
+                m, _p = face(dim, e, box[other][1] + side, A, extent[0], extent[2], turned, centre, plane_normal,
+                             plane_offset)
+                if m.dot(n) < best:
+                    best = m.dot(n)
+                    reference = side
+            swap = mine
+            mine = other
+            other = swap
+
+
+@ti.func
+def detect_point_box(dim: ti.template(), e, k, i, b, surface, reach, extent: ti.template(), position: ti.template(),
+                     turned: ti.template(), centre: ti.template(), point: ti.template(), radius: ti.template(),
+                     plane_normal: ti.template(), plane_offset: ti.template(), point_body: ti.template(),
+                     box: ti.template(), taped: ti.template(), taped_count: ti.template(), flag: ti.template()):
+    """A sphere touches the face it is over, or the nearest vertex (or, in 3-D, an edge: as a line of the face's plane
+    is not kept, the face serves there too, while the centre is within a radius of it)."""
+    corners, sides = ti.static(2**dim), ti.static(2 * dim)
+    A, B = point_body[i], point_body[box[b][0]]
+    gap, side_of = -1e30, 0
+    outside = 0
+    for side in range(sides):
+        h = above(dim, e, k, box[b][1] + side, B, i, A, extent, position, turned, centre, point, plane_normal,
+                  plane_offset)
+        if h > 0.0:
+            outside = outside + 1
+        if h > gap:
+            gap = h
+            side_of = side
+    r = radius[e * extent[1] + i]
+    if gap - r <= reach:
+        if outside == dim:
+            nearest, at = 1e30, 0
+            x = place(dim, position, k, e, A, extent[0]) - place(dim, position, k, e, B, extent[0])
+            x = x + arm_of_point(dim, e, i, A, extent[0], extent[1], turned, centre, point)
+            for corner in range(corners):
+                away = x - arm_of_point(dim, e, box[b][0] + corner, B, extent[0], extent[1], turned, centre, point)
+                if away.norm_sqr() < nearest:
+                    nearest = away.norm_sqr()
+                    at = corner
+            if ti.sqrt(nearest) - r <= reach:
+                emit(e, k, POINT_POINT, i, box[b][0] + at, surface, extent, taped, taped_count, flag)
+        else:
+            emit(e, k, POINT_PLANE, i, box[b][1] + side_of, surface, extent, taped, taped_count, flag)
+
+
+@ti.func
+def detect(dim: ti.template(), boxes: ti.template(), e, k, dt, margin, extent: ti.template(), dof: ti.template(),
+           position: ti.template(), turned: ti.template(), centre: ti.template(), point: ti.template(),
+           radius: ti.template(), plane_normal: ti.template(), plane_offset: ti.template(),
+           point_body: ti.template(), plane_body: ti.template(), box: ti.template(), candidate: ti.template(),
+           taped: ti.template(), taped_count: ti.template(), flag: ti.template()):
+    """Put on the tape of slot ``k`` every contact whose gap is below ``margin + 2 h |v|``.
+
+    One too many costs time only: the law gives it no impulse.
+    """
+    for c in range(extent[4]):
+        kind, i, j, surface = candidate[c][0], candidate[c][1], candidate[c][2], candidate[c][3]
+        if kind == POINT_PLANE or kind == POINT_POINT:
+            A = point_body[i]
+            B = -1
+            if kind == POINT_PLANE:
+                B = plane_body[j]
+            else:
+                B = point_body[j]
+            _n, arm_a, arm_b, gap = locate(dim, e, k, kind, i, j, A, B, extent, position, turned, centre, point,
+                                           radius, plane_normal, plane_offset)
+            speed = travel(dim, e, A, extent[0], ti.sqrt(arm_a.norm_sqr()), dof)
+            speed = speed + travel(dim, e, B, extent[0], ti.sqrt(arm_b.norm_sqr()), dof)
+            if gap <= margin + 2.0 * dt * speed:
+                emit(e, k, kind, i, j, surface, extent, taped, taped_count, flag)
+        elif ti.static(boxes):
+            if kind == BOX_BOX:
+                detect_boxes(dim, e, k, i, j, surface, dt, margin, extent, dof, position, turned, centre, point,
+                             plane_normal, plane_offset, point_body, box, taped, taped_count, flag)
+            else:
+                A, B = point_body[i], point_body[box[j][0]]
+                arm = arm_of_point(dim, e, box[j][0], B, extent[0], extent[1], turned, centre, point)
+                speed = travel(dim, e, A, extent[0], radius[e * extent[1] + i], dof)
+                speed = speed + travel(dim, e, B, extent[0], 2.0 * ti.sqrt(arm.norm_sqr()), dof)
+                detect_point_box(dim, e, k, i, j, surface, margin + 2.0 * dt * speed, extent, position, turned,
+                                 centre, point, radius, plane_normal, plane_offset, point_body, box, taped,
+                                 taped_count, flag)
