@@ -78,9 +78,13 @@ def declare(dim: int) -> tuple[Array, ...]:
     work = (
         scratch("turned", (3, 3), "body", "rotation matrix of the step"),
         scratch("turned_bar", (3, 3), "body", "its adjoint"),
+        scratch("arm", (3,), "point", "points from the centre of mass, world axes"),
+        scratch("arm_bar", (3,), "point", "its adjoint"),
+        scratch("face", (4,), "plane", "normal in world axes, offset from the centre of mass"),
+        scratch("face_bar", (4,), "plane", "its adjoint"),
         scratch("inertia_world", (3, 3), "body", "inertia in world axes"),
         scratch("heft", (), "body", "mass, as the velocity problem takes it"),
-        scratch("dof", (6,), "freedom", "columns of newton.py, a row a degree of freedom"),
+        scratch("dof", (), ("freedom", "column"), "columns of newton.py, a row a degree of freedom"),
         scratch("matrix", (), "square", "matrix of the velocity problem, rows one after the other"),
         scratch("contact", (17,), "room", "contacts of the step, columns of geometry.py"),
         scratch("contact_body", (2,), "room", "their bodies A and B, -1 for the world", "int"),
@@ -113,6 +117,7 @@ def domain_sizes(p: RigidPlan, slots: int) -> dict[str, int]:
         "points": len(p.point_body),
         "planes": len(p.plane_body),
         "box": len(p.boxes),
+        "column": 6,
         "settings": 2,
         "extent": 6,
     }

@@ -2,7 +2,7 @@
 
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.rigid.arrays import BOX_BOX, POINT_BOX, POINT_PLANE, POINT_POINT
-from taichi_sim.solvers.rigid.geometry import arm_of_point, face, locate, place
+from taichi_sim.solvers.rigid.geometry import locate, place
 from taichi_sim.solvers.rigid.newton import BEFORE, FREE, body_motion
 
 
@@ -32,18 +32,17 @@ def emit(e, k, kind, i, j, surface, extent: ti.template(), taped: ti.template(),
 
 
 @ti.func
-def above(dim: ti.template(), e, k, j, B, i, A, extent: ti.template(), position: ti.template(), turned: ti.template(),
-          centre: ti.template(), point: ti.template(), plane_normal: ti.template(), plane_offset: ti.template()):
+def above(dim: ti.template(), e, k, j, B, i, A, extent: ti.template(), position: ti.template(), arm: ti.template(),
+          face: ti.template()):
     """Height of point ``i`` of A over plane ``j`` of B, m."""
-    n, offset = face(dim, e, j, B, extent[0], extent[2], turned, centre, plane_normal, plane_offset)
-    x = place(dim, position, k, e, A, extent[0]) - place(dim, position, k, e, B, extent[0])
-    return n.dot(x + arm_of_point(dim, e, i, A, extent[0], extent[1], turned, centre, point)) - offset
+    f = face[e * extent[2] + j]
+    x = place(dim, position, k, e, A, extent[0]) - place(dim, position, k, e, B, extent[0]) + arm[e * extent[1] + i]
+    return f[0] * x[0] + f[1] * x[1] + f[2] * x[2] - f[3]
 
 
 @ti.func
 def detect_boxes(dim: ti.template(), e, k, a, b, surface, dt, margin, extent: ti.template(), dof: ti.template(),
-                 position: ti.template(), turned: ti.template(), centre: ti.template(), point: ti.template(),
-                 plane_normal: ti.template(), plane_offset: ti.template(), point_body: ti.template(),
+                 position: ti.template(), arm: ti.template(), face: ti.template(), point_body: ti.template(),
                  box: ti.template(), taped: ti.template(), taped_count: ti.template(), flag: ti.template()):
     """Two boxes touch at the vertices of either that lie over a face of the other.
 
@@ -56,8 +55,8 @@ def detect_boxes(dim: ti.template(), e, k, a, b, surface, dt, margin, extent: ti
     for turn in range(2):
         first = ti.select(turn == 0, a, b)
         body = point_body[box[first][0]]
-        arm = arm_of_point(dim, e, box[first][0], body, extent[0], extent[1], turned, centre, point)
-        reach = reach + 2.0 * dt * travel(dim, e, body, extent[0], 2.0 * ti.sqrt(arm.norm_sqr()), dof)
+        size = 2.0 * ti.sqrt(arm[e * extent[1] + box[first][0]].norm_sqr())
+        reach = reach + 2.0 * dt * travel(dim, e, body, extent[0], size, dof)
     for turn in range(2):
         if gap <= reach:
             first, second = ti.select(turn == 0, a, b), ti.select(turn == 0, b, a)
@@ -66,8 +65,8 @@ def detect_boxes(dim: ti.template(), e, k, a, b, surface, dt, margin, extent: ti
                 lowest = 1e30
                 for corner in range(corners):
                     lowest = ti.min(lowest, above(
-                        dim, e, k, box[first][1] + side, B, box[second][0] + corner, A, extent, position, turned,
-                        centre, point, plane_normal, plane_offset))
+                        dim, e, k, box[first][1] + side, B, box[second][0] + corner, A, extent, position, arm,
+                        face))
                 # a tie goes to the face found first, and stays there under rounding
                 if lowest > gap + ti.select(gap > -1e29, 1e-2 * margin, 0.0):
                     gap = lowest
@@ -81,8 +80,8 @@ def detect_boxes(dim: ti.template(), e, k, a, b, surface, dt, margin, extent: ti
                 inside = 1
                 height = 0.0
                 for side in range(sides):
-                    h = above(dim, e, k, box[mine][1] + side, B, box[other][0] + corner, A, extent, position, turned,
-                              centre, point, plane_normal, plane_offset)
+                    h = above(dim, e, k, box[mine][1] + side, B, box[other][0] + corner, A, extent, position, arm,
+                              face)
                     if side == reference:
                         height = h
                     elif side // 2 != reference // 2 and h > margin:
@@ -91,14 +90,13 @@ def detect_boxes(dim: ti.template(), e, k, a, b, surface, dt, margin, extent: ti
                     emit(e, k, POINT_PLANE, box[other][0] + corner, box[mine][1] + reference, surface, extent, taped,
                          taped_count, flag)
             # the face of the other box that looks against the reference, and the same with exchanged roles
-            n, _o = face(dim, e, box[mine][1] + reference, B, extent[0], extent[2], turned, centre, plane_normal,
-                         plane_offset)
+            looks = face[e * extent[2] + box[mine][1] + reference]
             best = 1e30
             for side in range(sides):
-                m, _p = face(dim, e, box[other][1] + side, A, extent[0], extent[2], turned, centre, plane_normal,
-                             plane_offset)
-                if m.dot(n) < best:
-                    best = m.dot(n)
+                against = face[e * extent[2] + box[other][1] + side]
+                along = looks[0] * against[0] + looks[1] * against[1] + looks[2] * against[2]
+                if along < best:
+                    best = along
                     reference = side
             swap = mine
             mine = other
@@ -107,8 +105,7 @@ def detect_boxes(dim: ti.template(), e, k, a, b, surface, dt, margin, extent: ti
 
 @ti.func
 def detect_point_box(dim: ti.template(), e, k, i, b, surface, reach, extent: ti.template(), position: ti.template(),
-                     turned: ti.template(), centre: ti.template(), point: ti.template(), radius: ti.template(),
-                     plane_normal: ti.template(), plane_offset: ti.template(), point_body: ti.template(),
+                     radius: ti.template(), arm: ti.template(), face: ti.template(), point_body: ti.template(),
                      box: ti.template(), taped: ti.template(), taped_count: ti.template(), flag: ti.template()):
     """A sphere touches the face it is over, or the nearest vertex (or, in 3-D, an edge: as a line of the face's plane
     is not kept, the face serves there too, while the centre is within a radius of it)."""
@@ -117,8 +114,7 @@ def detect_point_box(dim: ti.template(), e, k, i, b, surface, reach, extent: ti.
     gap, side_of = -1e30, 0
     outside = 0
     for side in range(sides):
-        h = above(dim, e, k, box[b][1] + side, B, i, A, extent, position, turned, centre, point, plane_normal,
-                  plane_offset)
+        h = above(dim, e, k, box[b][1] + side, B, i, A, extent, position, arm, face)
         if h > 0.0:
             outside = outside + 1
         if h > gap:
@@ -129,9 +125,8 @@ def detect_point_box(dim: ti.template(), e, k, i, b, surface, reach, extent: ti.
         if outside == dim:
             nearest, at = 1e30, 0
             x = place(dim, position, k, e, A, extent[0]) - place(dim, position, k, e, B, extent[0])
-            x = x + arm_of_point(dim, e, i, A, extent[0], extent[1], turned, centre, point)
             for corner in range(corners):
-                away = x - arm_of_point(dim, e, box[b][0] + corner, B, extent[0], extent[1], turned, centre, point)
+                away = x + arm[e * extent[1] + i] - arm[e * extent[1] + box[b][0] + corner]
                 if away.norm_sqr() < nearest:
                     nearest = away.norm_sqr()
                     at = corner
@@ -143,8 +138,7 @@ def detect_point_box(dim: ti.template(), e, k, i, b, surface, reach, extent: ti.
 
 @ti.func
 def detect(dim: ti.template(), boxes: ti.template(), e, k, dt, margin, extent: ti.template(), dof: ti.template(),
-           position: ti.template(), turned: ti.template(), centre: ti.template(), point: ti.template(),
-           radius: ti.template(), plane_normal: ti.template(), plane_offset: ti.template(),
+           position: ti.template(), radius: ti.template(), arm: ti.template(), face: ti.template(),
            point_body: ti.template(), plane_body: ti.template(), box: ti.template(), candidate: ti.template(),
            taped: ti.template(), taped_count: ti.template(), flag: ti.template()):
     """Put on the tape of slot ``k`` every contact whose gap is below ``margin + 2 h |v|``.
@@ -160,21 +154,21 @@ def detect(dim: ti.template(), boxes: ti.template(), e, k, dt, margin, extent: t
                 B = plane_body[j]
             else:
                 B = point_body[j]
-            _n, arm_a, arm_b, gap = locate(dim, e, k, kind, i, j, A, B, extent, position, turned, centre, point,
-                                           radius, plane_normal, plane_offset)
+            _n, arm_a, arm_b, gap = locate(dim, e, k, kind, i, j, A, B, extent, position, radius, arm,
+                                           face)
             speed = travel(dim, e, A, extent[0], ti.sqrt(arm_a.norm_sqr()), dof)
             speed = speed + travel(dim, e, B, extent[0], ti.sqrt(arm_b.norm_sqr()), dof)
             if gap <= margin + 2.0 * dt * speed:
                 emit(e, k, kind, i, j, surface, extent, taped, taped_count, flag)
         elif ti.static(boxes):
             if kind == BOX_BOX:
-                detect_boxes(dim, e, k, i, j, surface, dt, margin, extent, dof, position, turned, centre, point,
-                             plane_normal, plane_offset, point_body, box, taped, taped_count, flag)
+                detect_boxes(dim, e, k, i, j, surface, dt, margin, extent, dof, position, arm, face,
+                             point_body, box, taped, taped_count, flag)
             else:
                 A, B = point_body[i], point_body[box[j][0]]
-                arm = arm_of_point(dim, e, box[j][0], B, extent[0], extent[1], turned, centre, point)
+                size = 2.0 * ti.sqrt(arm[e * extent[1] + box[j][0]].norm_sqr())
                 speed = travel(dim, e, A, extent[0], radius[e * extent[1] + i], dof)
-                speed = speed + travel(dim, e, B, extent[0], 2.0 * ti.sqrt(arm.norm_sqr()), dof)
-                detect_point_box(dim, e, k, i, j, surface, margin + 2.0 * dt * speed, extent, position, turned,
-                                 centre, point, radius, plane_normal, plane_offset, point_body, box, taped,
+                speed = speed + travel(dim, e, B, extent[0], size, dof)
+                detect_point_box(dim, e, k, i, j, surface, margin + 2.0 * dt * speed, extent, position, radius,
+                                 arm, face, point_body, box, taped,
                                  taped_count, flag)

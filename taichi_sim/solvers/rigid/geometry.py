@@ -1,4 +1,4 @@
-"""Where a contact is: gap, normal and arms from poses; and the adjoint of all of them.
+"""Where shapes and contacts are: world axes, gaps, normals and arms from poses; and the adjoint of all of them.
 
 A contact acts between body A, which carries a point with a radius, and body B (or the world), which carries a plane or
 another point with a radius. The normal points from B to A; both bodies are pushed at one place, on the surface of A,
@@ -22,26 +22,6 @@ def column3(rows: ti.template(), i, first: ti.template()):
 
 
 @ti.func
-def arm_of_point(dim: ti.template(), e, i, body, bodies, points, turned: ti.template(), centre: ti.template(),
-                 point: ti.template()):
-    """Point ``i`` of ``body`` relative to its centre of mass, world axes."""
-    b = e * bodies + body
-    return turned[b] @ lift(dim, point[e * points + i] - centre[b])
-
-
-@ti.func
-def add_arm_adjoint(dim: ti.template(), e, i, body, bodies, points, turned: ti.template(), centre: ti.template(),
-                    point: ti.template(), turned_bar: ti.template(), d_centre: ti.template(), d_point: ti.template(),
-                    bar):
-    """Adjoint of :func:`arm_of_point`, added where it belongs."""
-    b = e * bodies + body
-    turned_bar[b] += bar.outer_product(lift(dim, point[e * points + i] - centre[b]))
-    local = ti.cast(flat(dim, turned[b].transpose() @ bar), ti.f64)
-    d_point[e * points + i] += local
-    d_centre[b] -= local
-
-
-@ti.func
 def place(dim: ti.template(), position: ti.template(), k, e, body, bodies):
     """Centre of mass of a body; the origin for the world (-1)."""
     out = ti.Vector([0.0, 0.0, 0.0])
@@ -51,85 +31,116 @@ def place(dim: ti.template(), position: ti.template(), k, e, body, bodies):
 
 
 @ti.func
-def face(dim: ti.template(), e, j, body, bodies, planes, turned: ti.template(), centre: ti.template(),
-         plane_normal: ti.template(), plane_offset: ti.template()):
-    """Plane ``j`` in world axes: its normal, and its offset as seen from the centre of mass of its body."""
-    local = plane_normal[e * planes + j]
-    n = lift(dim, local)
-    offset = plane_offset[e * planes + j]
-    if body >= 0:
-        b = e * bodies + body
-        n = turned[b] @ n
-        offset = offset - local.dot(centre[b])
-    return n, offset
+def orient(dim: ti.template(), e, extent: ti.template(), turned: ti.template(), centre: ti.template(),
+           point: ti.template(), plane_normal: ti.template(), plane_offset: ti.template(),
+           point_body: ti.template(), plane_body: ti.template(), arm: ti.template(), face: ti.template()):
+    """Points and planes in world axes, as seen from the centre of mass of their body: ``arm = R (point - centre)``;
+    ``face``: normal ``R n`` and offset ``o - n · centre``."""
+    bodies, points, planes = extent[0], extent[1], extent[2]
+    for i in range(points):
+        b = e * bodies + point_body[i]
+        arm[e * points + i] = turned[b] @ lift(dim, point[e * points + i] - centre[b])
+    for j in range(planes):
+        p = e * planes + j
+        n = lift(dim, plane_normal[p])
+        offset = plane_offset[p]
+        if plane_body[j] >= 0:
+            b = e * bodies + plane_body[j]
+            offset = offset - plane_normal[p].dot(centre[b])
+            n = turned[b] @ n
+        face[p] = ti.Vector([n[0], n[1], n[2], offset])
+
+
+@ti.func
+def clear_orient_adjoint(e, extent: ti.template(), arm_bar: ti.template(), face_bar: ti.template()):
+    """Set the adjoints of arms and faces to zero."""
+    for i in range(e * extent[1], (e + 1) * extent[1]):
+        arm_bar[i] = arm_bar[i] * 0.0
+    for j in range(e * extent[2], (e + 1) * extent[2]):
+        face_bar[j] = face_bar[j] * 0.0
+
+
+@ti.func
+def orient_adjoint(dim: ti.template(), e, extent: ti.template(), turned: ti.template(), centre: ti.template(),
+                   point: ti.template(), plane_normal: ti.template(), point_body: ti.template(),
+                   plane_body: ti.template(), arm_bar: ti.template(), face_bar: ti.template(),
+                   turned_bar: ti.template(), d_centre: ti.template(), d_point: ti.template(),
+                   d_plane_normal: ti.template(), d_plane_offset: ti.template()):
+    """Adjoint of :func:`orient`, added to that of rotations, centres, points and planes."""
+    bodies, points, planes = extent[0], extent[1], extent[2]
+    for i in range(points):
+        a = e * points + i
+        b = e * bodies + point_body[i]
+        turned_bar[b] = turned_bar[b] + arm_bar[a].outer_product(lift(dim, point[a] - centre[b]))
+        local = ti.cast(flat(dim, turned[b].transpose() @ arm_bar[a]), ti.f64)
+        d_point[a] = d_point[a] + local
+        d_centre[b] = d_centre[b] - local
+    for j in range(planes):
+        p = e * planes + j
+        n_bar = column3(face_bar, p, 0)
+        offset_bar = face_bar[p][3]
+        d_plane_offset[p] = d_plane_offset[p] + ti.cast(offset_bar, ti.f64)
+        if plane_body[j] >= 0:
+            b = e * bodies + plane_body[j]
+            turned_bar[b] = turned_bar[b] + n_bar.outer_product(lift(dim, plane_normal[p]))
+            local = flat(dim, turned[b].transpose() @ n_bar) - offset_bar * centre[b]
+            d_plane_normal[p] = d_plane_normal[p] + ti.cast(local, ti.f64)
+            d_centre[b] = d_centre[b] - ti.cast(offset_bar * plane_normal[p], ti.f64)
+        else:
+            d_plane_normal[p] = d_plane_normal[p] + ti.cast(flat(dim, n_bar), ti.f64)
 
 
 @ti.func
 def locate(dim: ti.template(), e, k, kind, i, j, A, B, extent: ti.template(), position: ti.template(),
-           turned: ti.template(), centre: ti.template(), point: ti.template(), radius: ti.template(),
-           plane_normal: ti.template(), plane_offset: ti.template()):
+           radius: ti.template(), arm: ti.template(), face: ti.template()):
     """Normal, arms and gap of point ``i`` of A against plane or point ``j`` of B."""
     bodies, points, planes = extent[0], extent[1], extent[2]
-    arm = arm_of_point(dim, e, i, A, bodies, points, turned, centre, point)
-    away = place(dim, position, k, e, A, bodies) + arm - place(dim, position, k, e, B, bodies)
+    mine = arm[e * points + i]
+    away = place(dim, position, k, e, A, bodies) + mine - place(dim, position, k, e, B, bodies)
     r = radius[e * points + i]
     n = ti.Vector([0.0, 0.0, 0.0])
     gap = 0.0
     if kind == POINT_PLANE:
-        n, offset = face(dim, e, j, B, bodies, planes, turned, centre, plane_normal, plane_offset)
-        gap = n.dot(away) - offset - r
+        n = column3(face, e * planes + j, 0)
+        gap = n.dot(away) - face[e * planes + j][3] - r
     else:
-        between = away - arm_of_point(dim, e, j, B, bodies, points, turned, centre, point)
+        between = away - arm[e * points + j]
         distance = ti.sqrt(ti.max(between.norm_sqr(), 1e-30))
         n = between / distance
         gap = distance - r - radius[e * points + j]
-    return n, arm - r * n, away - r * n, gap
+    return n, mine - r * n, away - r * n, gap
 
 
 @ti.func
 def locate_adjoint(dim: ti.template(), e, k, kind, i, j, A, B, extent: ti.template(), position: ti.template(),
-                   turned: ti.template(), centre: ti.template(), point: ti.template(), radius: ti.template(),
-                   plane_normal: ti.template(), turned_bar: ti.template(), d_position: ti.template(),
-                   d_centre: ti.template(), d_point: ti.template(), d_radius: ti.template(),
-                   d_plane_normal: ti.template(), d_plane_offset: ti.template(), n_bar, arm_a_bar, arm_b_bar, gap_bar):
-    """Adjoint of :func:`locate`, added where it belongs."""
+                   radius: ti.template(), arm: ti.template(), face: ti.template(), arm_bar: ti.template(),
+                   face_bar: ti.template(), d_position: ti.template(), d_radius: ti.template(), n_bar, arm_a_bar,
+                   arm_b_bar, gap_bar):
+    """Adjoint of :func:`locate`, added to that of positions, radii, arms and faces."""
     bodies, points, planes = extent[0], extent[1], extent[2]
-    arm = arm_of_point(dim, e, i, A, bodies, points, turned, centre, point)
-    away = place(dim, position, k, e, A, bodies) + arm - place(dim, position, k, e, B, bodies)
-    r = radius[e * points + i]
+    a = e * points + i
+    away = place(dim, position, k, e, A, bodies) + arm[a] - place(dim, position, k, e, B, bodies)
     away_bar = arm_b_bar
-    normal_bar = n_bar - r * (arm_a_bar + arm_b_bar)
-    r_bar = -gap_bar
+    both = arm_a_bar + arm_b_bar
+    normal_bar = n_bar - radius[a] * both
+    n = ti.Vector([0.0, 0.0, 0.0])
     if kind == POINT_PLANE:
         p = e * planes + j
-        local = plane_normal[p]
-        n = lift(dim, local)
-        d_plane_offset[p] -= ti.cast(gap_bar, ti.f64)
-        if B >= 0:
-            n = turned[e * bodies + B] @ n
-        r_bar = r_bar - n.dot(arm_a_bar + arm_b_bar)
+        n = column3(face, p, 0)
         away_bar = away_bar + gap_bar * n
         normal_bar = normal_bar + gap_bar * away
-        if B >= 0:
-            b = e * bodies + B
-            turned_bar[b] += normal_bar.outer_product(lift(dim, local))
-            d_plane_normal[p] += ti.cast(flat(dim, turned[b].transpose() @ normal_bar) + gap_bar * centre[b], ti.f64)
-            d_centre[b] += ti.cast(gap_bar * local, ti.f64)
-        else:
-            d_plane_normal[p] += ti.cast(flat(dim, normal_bar), ti.f64)
+        face_bar[p] = face_bar[p] + ti.Vector([normal_bar[0], normal_bar[1], normal_bar[2], -gap_bar])
     else:
-        between = away - arm_of_point(dim, e, j, B, bodies, points, turned, centre, point)
+        other = e * points + j
+        between = away - arm[other]
         distance = ti.sqrt(ti.max(between.norm_sqr(), 1e-30))
         n = between / distance
-        r_bar = r_bar - n.dot(arm_a_bar + arm_b_bar)
         between_bar = gap_bar * n + (normal_bar - n.dot(normal_bar) * n) / distance
         away_bar = away_bar + between_bar
-        d_radius[e * points + j] -= ti.cast(gap_bar, ti.f64)
-        add_arm_adjoint(dim, e, j, B, bodies, points, turned, centre, point, turned_bar, d_centre, d_point,
-                        -between_bar)
-    d_radius[e * points + i] += ti.cast(r_bar, ti.f64)
-    d_position[e * bodies + A] += flat(dim, away_bar)
+        arm_bar[other] = arm_bar[other] - between_bar
+        d_radius[other] = d_radius[other] - ti.cast(gap_bar, ti.f64)
+    d_radius[a] = d_radius[a] - ti.cast(gap_bar + n.dot(both), ti.f64)
+    arm_bar[a] = arm_bar[a] + arm_a_bar + away_bar
+    d_position[e * bodies + A] = d_position[e * bodies + A] + flat(dim, away_bar)
     if B >= 0:
-        d_position[e * bodies + B] -= flat(dim, away_bar)
-    add_arm_adjoint(dim, e, i, A, bodies, points, turned, centre, point, turned_bar, d_centre, d_point,
-                    arm_a_bar + away_bar)
+        d_position[e * bodies + B] = d_position[e * bodies + B] - flat(dim, away_bar)

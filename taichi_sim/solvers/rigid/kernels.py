@@ -3,6 +3,7 @@
 from taichi_sim.core.operator import operator
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.rigid.detect import detect
+from taichi_sim.solvers.rigid.geometry import clear_orient_adjoint, orient, orient_adjoint
 from taichi_sim.solvers.rigid.newton import solve
 from taichi_sim.solvers.rigid.step import (
     contacts_adjoint, drift, drift_adjoint, place_contacts, prepare, prepare_adjoint, solve_adjoint,
@@ -22,7 +23,7 @@ def segment(
     dim: ti.template(), boxes: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2,
     touching: A2, mass: A1, inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1,
     friction: A1, stiffness: A1, damping: A1, stiction: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1,
-    inertia_world: A1, heft: A1, dof: A1, matrix: A1, contact: A1, contact_body: A1, taped: A2, taped_count: A2,
+    arm: A1, face: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1, contact: A1, contact_body: A1, taped: A2, taped_count: A2,
     candidate: A1, point_body: A1, plane_body: A1, box: A1, settings: A1, extent: A1, flag: A1, envs: ti.i32,
     k0: ti.i32, k1: ti.i32, start: ti.i32, substeps: ti.i32,
 ):
@@ -36,11 +37,11 @@ def segment(
             while k < k1:
                 prepare(dim, e, k, (start + k) // substeps, extent[0], dof, position, rotation, velocity, spin, kick,
                         mass, inertia, gravity, dt, force, torque, turned, inertia_world, heft)
+                orient(dim, e, extent, turned, centre, point, plane_normal, plane_offset, point_body, plane_body, arm,
+                       face)
                 taped_count[k, e] = ti.Vector([0, 0])
-                detect(dim, boxes, e, k, dt[e], settings[1], extent, dof, position, turned, centre, point, radius,
-                       plane_normal, plane_offset, point_body, plane_body, box, candidate, taped, taped_count, flag)
-                place_contacts(dim, e, k, extent, position, turned, centre, point, radius, plane_normal, plane_offset,
-                               friction, stiffness, damping, stiction, dt, point_body, plane_body, contact,
+                detect(dim, boxes, e, k, dt[e], settings[1], extent, dof, position, radius, arm, face, point_body, plane_body, box, candidate, taped, taped_count, flag)
+                place_contacts(dim, e, k, extent, position, radius, arm, face, friction, stiffness, damping, stiction, dt, point_body, plane_body, contact,
                                contact_body, taped, taped_count)
                 converged, work = solve(dim, e, extent[0], e * extent[5], taped_count[k, e][0], settings[0], dof,
                                         matrix, contact, contact_body, heft, inertia_world)
@@ -61,8 +62,9 @@ def segment(
 def segment_adjoint(
     dim: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2, mass: A1, inertia: A1,
     centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1, friction: A1, stiffness: A1, damping: A1,
-    stiction: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1, turned_bar: A1, inertia_world: A1, heft: A1,
-    dof: A1, matrix: A1, contact: A1, contact_body: A1, taped: A2, taped_count: A2, point_body: A1, plane_body: A1,
+    stiction: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1, turned_bar: A1, arm: A1,
+    arm_bar: A1, face: A1, face_bar: A1, inertia_world: A1, heft: A1,
+    dof: A2, matrix: A1, contact: A1, contact_body: A1, taped: A2, taped_count: A2, point_body: A1, plane_body: A1,
     extent: A1, d_position: A1, d_rotation: A1, d_velocity: A1, d_spin: A1, d_kick: A1, d_mass: A1, d_inertia: A1,
     d_centre: A1, d_point: A1, d_radius: A1, d_plane_normal: A1, d_plane_offset: A1, d_friction: A1, d_stiffness: A1,
     d_damping: A1, d_stiction: A1, d_gravity: A1, d_dt: A1, d_force: A3, d_torque: A3, envs: ti.i32, k0: ti.i32,
@@ -77,17 +79,20 @@ def segment_adjoint(
                 f = (start + k) // substeps
                 prepare(dim, e, k, f, extent[0], dof, position, rotation, velocity, spin, kick, mass, inertia, gravity,
                         dt, force, torque, turned, inertia_world, heft)
-                place_contacts(dim, e, k, extent, position, turned, centre, point, radius, plane_normal, plane_offset,
-                               friction, stiffness, damping, stiction, dt, point_body, plane_body, contact,
+                orient(dim, e, extent, turned, centre, point, plane_normal, plane_offset, point_body, plane_body, arm,
+                       face)
+                place_contacts(dim, e, k, extent, position, radius, arm, face, friction, stiffness, damping, stiction, dt, point_body, plane_body, contact,
                                contact_body, taped, taped_count)
+                clear_orient_adjoint(e, extent, arm_bar, face_bar)
                 drift_adjoint(dim, e, k, extent[0], dof, rotation, velocity, spin, dt, d_position, d_rotation,
                               d_velocity, d_spin, d_kick, d_dt)
                 solve_adjoint(dim, e, extent, taped_count[k, e][0], dof, matrix, contact, contact_body, heft,
                               inertia_world, turned_bar)
-                contacts_adjoint(dim, e, k, extent, dof, position, turned, centre, point, radius, plane_normal,
-                                 stiffness, dt, contact, contact_body, taped, taped_count, turned_bar, d_position,
-                                 d_centre, d_point, d_radius, d_plane_normal, d_plane_offset, d_friction, d_stiffness,
-                                 d_damping, d_stiction, d_dt)
+                contacts_adjoint(dim, e, k, extent, dof, position, radius, arm, face, stiffness, dt, contact,
+                                 contact_body, taped, taped_count, arm_bar, face_bar, d_position, d_radius, d_friction,
+                                 d_stiffness, d_damping, d_stiction, d_dt)
+                orient_adjoint(dim, e, extent, turned, centre, point, plane_normal, point_body, plane_body, arm_bar,
+                               face_bar, turned_bar, d_centre, d_point, d_plane_normal, d_plane_offset)
                 prepare_adjoint(dim, e, k, f, extent[0], dof, rotation, spin, kick, mass, inertia, gravity, dt, force,
                                 torque, turned, inertia_world, turned_bar, d_rotation, d_velocity, d_spin, d_kick,
                                 d_mass, d_inertia, d_gravity, d_dt, d_force, d_torque)

@@ -13,41 +13,44 @@ from taichi_sim.runtime import ti
 from taichi_sim.solvers.rigid.geometry import (
     BIAS, DAMPING, FRICTION, FROZEN, NORMAL, STICTION, STIFF, column3,
 )
-from taichi_sim.solvers.rigid.law import impulse, impulse_slope, normal_impulse
+from taichi_sim.solvers.rigid.law import impulse, impulse_slope
 
 #: Columns of ``dof``: velocity without contacts, iterate, trial, residual, right side and solution, and velocity before.
 FREE, NOW, TRIAL, RESIDUAL, DELTA, BEFORE = 0, 1, 2, 3, 4, 5
+
+#: What :func:`solve` evaluates the residual for.
+START, ITERATE, SEARCH, FREEZE, DONE = 0, 1, 2, 3, 4
 
 #: Rounds of exact (every third) and lagged solves, iterations of each, and halvings of a step.
 ROUNDS, ITERATIONS, CUTS = 24, 12, 8
 
 
 @ti.func
-def body_motion(dim: ti.template(), dof: ti.template(), column: ti.template(), first):
+def body_motion(dim: ti.template(), dof: ti.template(), column, first):
     """Velocity and angular velocity of the body whose degrees of freedom begin at ``first``."""
-    v = ti.Vector([dof[first][column], dof[first + 1][column], 0.0])
-    w = ti.Vector([0.0, 0.0, dof[first + 2][column]])
+    v = ti.Vector([dof[first, column], dof[first + 1, column], 0.0])
+    w = ti.Vector([0.0, 0.0, dof[first + 2, column]])
     if ti.static(dim == 3):
-        v = ti.Vector([dof[first][column], dof[first + 1][column], dof[first + 2][column]])
-        w = ti.Vector([dof[first + 3][column], dof[first + 4][column], dof[first + 5][column]])
+        v = ti.Vector([dof[first, column], dof[first + 1, column], dof[first + 2, column]])
+        w = ti.Vector([dof[first + 3, column], dof[first + 4, column], dof[first + 5, column]])
     return v, w
 
 
 @ti.func
-def add_wrench(dim: ti.template(), dof: ti.template(), column: ti.template(), first, force, moment):
+def add_wrench(dim: ti.template(), dof: ti.template(), column, first, force, moment):
     """Add to a body's degrees of freedom; the transpose of :func:`body_motion`."""
     if ti.static(dim == 3):
         for a in ti.static(range(3)):
-            dof[first + a][column] += force[a]
-            dof[first + 3 + a][column] += moment[a]
+            dof[first + a, column] = dof[first + a, column] + force[a]
+            dof[first + 3 + a, column] = dof[first + 3 + a, column] + moment[a]
     else:
-        dof[first][column] += force[0]
-        dof[first + 1][column] += force[1]
-        dof[first + 2][column] += moment[2]
+        dof[first, column] = dof[first, column] + force[0]
+        dof[first + 1, column] = dof[first + 1, column] + force[1]
+        dof[first + 2, column] = dof[first + 2, column] + moment[2]
 
 
 @ti.func
-def contact_motion(dim: ti.template(), dof: ti.template(), column: ti.template(), e, c, bodies,
+def contact_motion(dim: ti.template(), dof: ti.template(), column, e, c, bodies,
                    contact: ti.template(), contact_body: ti.template()):
     """``J v`` of a contact: velocity of A's surface relative to B's."""
     freedoms = ti.static(3 if dim == 2 else 6)
@@ -60,7 +63,7 @@ def contact_motion(dim: ti.template(), dof: ti.template(), column: ti.template()
 
 
 @ti.func
-def residual(dim: ti.template(), column: ti.template(), e, bodies, first, count, lagged, dof: ti.template(),
+def residual(dim: ti.template(), column, e, bodies, first, count, lagged, dof: ti.template(),
              contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
              inertia_world: ti.template()):
     """Fill RESIDUAL for the velocities in ``column``. Returns its size in the metric of the inverse mass, √J, and the
@@ -71,7 +74,7 @@ def residual(dim: ti.template(), column: ti.template(), e, bodies, first, count,
         v, w = body_motion(dim, dof, column, b * freedoms)
         u, q = body_motion(dim, dof, FREE, b * freedoms)
         for a in range(freedoms):
-            dof[b * freedoms + a][RESIDUAL] = 0.0
+            dof[b * freedoms + a, RESIDUAL] = 0.0
         I = inertia_world[b]
         add_wrench(dim, dof, RESIDUAL, b * freedoms, heft[b] * (v - u), I @ (w - q))
         size = size + heft[b] * (v.norm_sqr() + u.norm_sqr()) + w.dot(I @ w) + q.dot(I @ q)
@@ -115,7 +118,7 @@ def row_of_jacobian(dim: ti.template(), axis, arm):
 
 
 @ti.func
-def assemble(dim: ti.template(), e, bodies, first, count, lagged, transposed: ti.template(), dof: ti.template(),
+def assemble(dim: ti.template(), e, bodies, first, count, lagged, transposed, dof: ti.template(),
              matrix: ti.template(), contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
              inertia_world: ti.template()):
     """``H`` at the velocities in NOW, or its transpose."""
@@ -139,7 +142,7 @@ def assemble(dim: ti.template(), e, bodies, first, count, lagged, transposed: ti
         G = impulse_slope(motion, column3(contact, c, 0), contact[c][STIFF], contact[c][BIAS], contact[c][FRICTION],
                           contact[c][DAMPING], contact[c][STICTION], lagged, contact[c][FROZEN])
         if G.norm_sqr() > 0.0:
-            if ti.static(transposed):
+            if transposed == 1:
                 G = G.transpose()
             sides = 1
             if contact_body[c][1] >= 0:
@@ -153,7 +156,7 @@ def assemble(dim: ti.template(), e, bodies, first, count, lagged, transposed: ti
                     right, place, turn = column3(contact, c, 3), contact_body[c][0] * freedoms + j, 1.0
                     if j >= freedoms:
                         right, place, turn = column3(contact, c, 6), contact_body[c][1] * freedoms + j - freedoms, -1.0
-                    matrix[base + row * n + place] += turn * pushed.dot(row_of_jacobian(dim, j % freedoms, right))
+                    matrix[base + row * n + place] = matrix[base + row * n + place] + turn * pushed.dot(row_of_jacobian(dim, j % freedoms, right))
 
 
 @ti.func
@@ -171,77 +174,94 @@ def eliminate(e, n, dof: ti.template(), matrix: ti.template()):
                 swap = matrix[base + p * n + j]
                 matrix[base + p * n + j] = matrix[base + best * n + j]
                 matrix[base + best * n + j] = swap
-            other = dof[at + p][DELTA]
-            dof[at + p][DELTA] = dof[at + best][DELTA]
-            dof[at + best][DELTA] = other
+            other = dof[at + p, DELTA]
+            dof[at + p, DELTA] = dof[at + best, DELTA]
+            dof[at + best, DELTA] = other
         for i in range(p + 1, n):
             factor = matrix[base + i * n + p] / matrix[base + p * n + p]
             if factor != 0.0:
                 for j in range(p + 1, n):
-                    matrix[base + i * n + j] -= factor * matrix[base + p * n + j]
-                dof[at + i][DELTA] -= factor * dof[at + p][DELTA]
+                    matrix[base + i * n + j] = matrix[base + i * n + j] - factor * matrix[base + p * n + j]
+                dof[at + i, DELTA] = dof[at + i, DELTA] - factor * dof[at + p, DELTA]
     for back in range(n):
         i = n - 1 - back
-        total = dof[at + i][DELTA]
+        total = dof[at + i, DELTA]
         for j in range(i + 1, n):
-            total = total - matrix[base + i * n + j] * dof[at + j][DELTA]
-        dof[at + i][DELTA] = total / matrix[base + i * n + i]
+            total = total - matrix[base + i * n + j] * dof[at + j, DELTA]
+        dof[at + i, DELTA] = total / matrix[base + i * n + i]
+
+
+@ti.func
+def copy_column(dof: ti.template(), at, n, source, target):
+    """One column of ``dof`` into another."""
+    for i in range(at, at + n):
+        dof[i, target] = dof[i, source]
 
 
 @ti.func
 def solve(dim: ti.template(), e, bodies, first, count, tolerance, dof: ti.template(), matrix: ti.template(),
           contact: ti.template(), contact_body: ti.template(), heft: ti.template(), inertia_world: ti.template()):
-    """Velocity after the step into NOW, from FREE and BEFORE. Returns whether it converged, and factorisations."""
+    """Velocity after the step into NOW, from FREE and BEFORE. Returns whether it converged, and factorisations.
+
+    Written as one loop around one evaluation of the residual, because every evaluation in the text is compiled anew:
+    ``phase`` says what is evaluated. Newton starts from the better of the velocity before (resting contact) and the one
+    without contacts (flight).
+    """
     freedoms = ti.static(3 if dim == 2 else 6)
     n = bodies * freedoms
     at = e * n
-    # the better of two starts: as before (resting contact), or as without contacts (flight)
-    resting, _size = residual(dim, BEFORE, e, bodies, first, count, 0, dof, contact, contact_body, heft, inertia_world)
-    flying, _scale = residual(dim, FREE, e, bodies, first, count, 0, dof, contact, contact_body, heft, inertia_world)
-    for i in range(at, at + n):
-        dof[i][NOW] = ti.select(resting < flying, dof[i][BEFORE], dof[i][FREE])
-    converged, work, stage = 0, 0, 0
-    while stage < ROUNDS and converged == 0:
-        lagged = ti.select(stage % 3 == 0, 0, 1)
-        if lagged == 1:
-            for c in range(first, first + count):
-                motion = contact_motion(dim, dof, NOW, e, c, bodies, contact, contact_body)
-                contact[c][FROZEN] = normal_impulse(
-                    column3(contact, c, 0).dot(motion), contact[c][STIFF], contact[c][BIAS], contact[c][DAMPING])
-        going, iteration = 1, 0
-        while going == 1:
-            norm, size = residual(dim, NOW, e, bodies, first, count, lagged, dof, contact, contact_body, heft,
-                                  inertia_world)
-            if norm <= tolerance * (1.0 + size):
-                going = 0
-                if lagged == 0:
-                    converged = 1
-            elif iteration == ITERATIONS:
-                going = 0
+    converged, work, stage, lagged, iteration, cut = 0, 0, 0, 0, 0, 0
+    norm, step, taken, least = 0.0, 1.0, 1.0, 0.0
+    phase, column = START, BEFORE
+    while phase != DONE:
+        value, size = residual(dim, column, e, bodies, first, count, lagged, dof, contact, contact_body, heft,
+                               inertia_world)
+        enough = tolerance * (1.0 + size)
+        if phase == START:
+            if column == BEFORE:
+                least = value
+                column = FREE
             else:
+                copy_column(dof, at, n, ti.select(least < value, BEFORE, FREE), NOW)
+                phase, column = ITERATE, NOW
+        elif phase == FREEZE:
+            for c in range(first, first + count):
+                contact[c][FROZEN] = contact[c][NORMAL]
+            phase, lagged, iteration = ITERATE, 1, 0
+        elif phase == ITERATE:
+            if value <= enough and lagged == 0:
+                converged = 1
+                phase = DONE
+            elif value <= enough or iteration == ITERATIONS or (iteration > 2 and least >= 0.999 * norm):
+                # this round can do no more: two lagged ones, then an exact one again
+                stage = stage + 1
+                lagged = 0
+                iteration = 0
+                phase = ti.select(stage % 3 == 0, ITERATE, FREEZE)
+                if stage == ROUNDS:
+                    phase = DONE
+            else:
+                norm = value
                 work = work + 1
                 iteration = iteration + 1
                 for i in range(at, at + n):
-                    dof[i][DELTA] = -dof[i][RESIDUAL]
-                assemble(dim, e, bodies, first, count, lagged, False, dof, matrix, contact, contact_body, heft,
+                    dof[i, DELTA] = -dof[i, RESIDUAL]
+                assemble(dim, e, bodies, first, count, lagged, 0, dof, matrix, contact, contact_body, heft,
                          inertia_world)
                 eliminate(e, n, dof, matrix)
-                step, taken, least, cut = 1.0, 1.0, -1.0, 0
-                while cut < CUTS:
-                    for i in range(at, at + n):
-                        dof[i][TRIAL] = dof[i][NOW] + step * dof[i][DELTA]
-                    tried, _terms = residual(dim, TRIAL, e, bodies, first, count, lagged, dof, contact, contact_body,
-                                             heft, inertia_world)
-                    if least < 0.0 or tried < least:
-                        least = tried
-                        taken = step
-                    if tried < norm * (1.0 - 0.1 * step):
-                        cut = CUTS
-                    step = 0.4 * step
-                    cut = cut + 1
+                phase, column, step, cut, least = SEARCH, TRIAL, 1.0, 0, -1.0
                 for i in range(at, at + n):
-                    dof[i][NOW] += taken * dof[i][DELTA]
-                if least >= 0.999 * norm and iteration > 2:
-                    going = 0
-        stage = stage + 1
+                    dof[i, TRIAL] = dof[i, NOW] + dof[i, DELTA]
+        else:
+            if least < 0.0 or value < least:
+                least = value
+                taken = step
+            cut = cut + 1
+            if value < norm * (1.0 - 0.1 * step) or cut == CUTS:
+                step = taken
+                phase, column = ITERATE, NOW
+            else:
+                step = 0.4 * step
+            for i in range(at, at + n):
+                dof[i, column] = dof[i, NOW] + step * dof[i, DELTA]
     return converged, work

@@ -21,11 +21,11 @@ from taichi_sim.solvers.rigid.rotation import (
 
 
 @ti.func
-def set_motion(dim: ti.template(), dof: ti.template(), column: ti.template(), first, v, w):
+def set_motion(dim: ti.template(), dof: ti.template(), column, first, v, w):
     """Write a body's degrees of freedom."""
     freedoms = ti.static(3 if dim == 2 else 6)
     for a in range(freedoms):
-        dof[first + a][column] = 0.0
+        dof[first + a, column] = 0.0
     add_wrench(dim, dof, column, first, v, w)
 
 
@@ -51,9 +51,8 @@ def prepare(dim: ti.template(), e, k, f, bodies, dof: ti.template(), position: t
 
 
 @ti.func
-def place_contacts(dim: ti.template(), e, k, extent: ti.template(), position: ti.template(), turned: ti.template(),
-                   centre: ti.template(), point: ti.template(), radius: ti.template(), plane_normal: ti.template(),
-                   plane_offset: ti.template(), friction: ti.template(), stiffness: ti.template(),
+def place_contacts(dim: ti.template(), e, k, extent: ti.template(), position: ti.template(), radius: ti.template(),
+                   arm: ti.template(), face: ti.template(), friction: ti.template(), stiffness: ti.template(),
                    damping: ti.template(), stiction: ti.template(), dt: ti.template(), point_body: ti.template(),
                    plane_body: ti.template(), contact: ti.template(), contact_body: ti.template(),
                    taped: ti.template(), taped_count: ti.template()):
@@ -67,8 +66,7 @@ def place_contacts(dim: ti.template(), e, k, extent: ti.template(), position: ti
             B = plane_body[j]
         else:
             B = point_body[j]
-        n, arm_a, arm_b, gap = locate(dim, e, k, kind, i, j, A, B, extent, position, turned, centre, point, radius,
-                                      plane_normal, plane_offset)
+        n, arm_a, arm_b, gap = locate(dim, e, k, kind, i, j, A, B, extent, position, radius, arm, face)
         contact_body[c] = ti.Vector([A, B])
         contact[c] = ti.Vector([
             n[0], n[1], n[2], arm_a[0], arm_a[1], arm_a[2], arm_b[0], arm_b[1], arm_b[2], gap, h * h * stiffness[s],
@@ -119,17 +117,15 @@ def drift_adjoint(dim: ti.template(), e, k, bodies, dof: ti.template(), rotation
         h_bar = h_bar + turn_bar + velocity[k + 1, b].dot(d_position[b])
         set_motion(dim, dof, DELTA, b * freedoms, lift(dim, d_velocity[b] + h * d_position[b]),
                    lift_turn(dim, d_spin[b]) + w_bar)
-    d_dt[e] += ti.cast(h_bar, ti.f64)
+    d_dt[e] = d_dt[e] + ti.cast(h_bar, ti.f64)
 
 
 @ti.func
 def contacts_adjoint(dim: ti.template(), e, k, extent: ti.template(), dof: ti.template(), position: ti.template(),
-                     turned: ti.template(), centre: ti.template(), point: ti.template(), radius: ti.template(),
-                     plane_normal: ti.template(), stiffness: ti.template(), dt: ti.template(),
+                     radius: ti.template(), arm: ti.template(), face: ti.template(), stiffness: ti.template(), dt: ti.template(),
                      contact: ti.template(), contact_body: ti.template(), taped: ti.template(),
-                     taped_count: ti.template(), turned_bar: ti.template(), d_position: ti.template(),
-                     d_centre: ti.template(), d_point: ti.template(), d_radius: ti.template(),
-                     d_plane_normal: ti.template(), d_plane_offset: ti.template(), d_friction: ti.template(),
+                     taped_count: ti.template(), arm_bar: ti.template(), face_bar: ti.template(),
+                     d_position: ti.template(), d_radius: ti.template(), d_friction: ti.template(),
                      d_stiffness: ti.template(), d_damping: ti.template(), d_stiction: ti.template(),
                      d_dt: ti.template()):
     """What the solution ``z`` of ``Hᵀ z = v_bar`` (in DELTA) gives at each contact (RIGID 4).
@@ -148,11 +144,11 @@ def contacts_adjoint(dim: ti.template(), e, k, extent: ti.template(), dof: ti.te
         gamma, _gn = impulse(motion, n, K, b, mu, d, vs, 0, 0.0)
         y, n_bar, K_bar, b_bar, mu_bar, d_bar, vs_bar = impulse_adjoint(motion, n, K, b, mu, d, vs, z)
         s = e * extent[3] + taped[k, c][3]
-        d_friction[s] += ti.cast(mu_bar, ti.f64)
-        d_damping[s] += ti.cast(d_bar, ti.f64)
-        d_stiction[s] += ti.cast(vs_bar, ti.f64)
-        d_stiffness[s] += ti.cast(h * h * K_bar, ti.f64)
-        d_dt[e] += ti.cast(2.0 * h * stiffness[s] * K_bar + b_bar * contact[c][GAP] / (h * h), ti.f64)
+        d_friction[s] = d_friction[s] + ti.cast(mu_bar, ti.f64)
+        d_damping[s] = d_damping[s] + ti.cast(d_bar, ti.f64)
+        d_stiction[s] = d_stiction[s] + ti.cast(vs_bar, ti.f64)
+        d_stiffness[s] = d_stiffness[s] + ti.cast(h * h * K_bar, ti.f64)
+        d_dt[e] = d_dt[e] + ti.cast(2.0 * h * stiffness[s] * K_bar + b_bar * contact[c][GAP] / (h * h), ti.f64)
         A, B = contact_body[c][0], contact_body[c][1]
         _v, w = body_motion(dim, dof, NOW, (e * bodies + A) * freedoms)
         _z, zw = body_motion(dim, dof, DELTA, (e * bodies + A) * freedoms)
@@ -162,9 +158,8 @@ def contacts_adjoint(dim: ti.template(), e, k, extent: ti.template(), dof: ti.te
             _u, q = body_motion(dim, dof, NOW, (e * bodies + B) * freedoms)
             _x, zq = body_motion(dim, dof, DELTA, (e * bodies + B) * freedoms)
             arm_b_bar = q.cross(y) + zq.cross(gamma)
-        locate_adjoint(dim, e, k, taped[k, c][0], taped[k, c][1], taped[k, c][2], A, B, extent, position, turned,
-                       centre, point, radius, plane_normal, turned_bar, d_position, d_centre, d_point, d_radius,
-                       d_plane_normal, d_plane_offset, n_bar, arm_a_bar, arm_b_bar, -b_bar / h)
+        locate_adjoint(dim, e, k, taped[k, c][0], taped[k, c][1], taped[k, c][2], A, B, extent, position, radius,
+                       arm, face, arm_bar, face_bar, d_position, d_radius, n_bar, arm_a_bar, arm_b_bar, -b_bar / h)
 
 
 @ti.func
@@ -192,18 +187,18 @@ def prepare_adjoint(dim: ti.template(), e, k, f, bodies, dof: ti.template(), rot
         # the kick
         push = lift(dim, force[f, b]) / mass[b]
         length_bar = length_bar + v_bar.dot(push + lift(dim, gravity[e]))
-        d_mass[b] += ti.cast(-z.dot(v - u) - length * v_bar.dot(push) / mass[b], ti.f64)
-        d_gravity[e] += ti.cast(length * flat(dim, v_bar), ti.f64)
-        d_force[0, f, b] += ti.cast(length / mass[b] * flat(dim, v_bar), ti.f64)
+        d_mass[b] = d_mass[b] + ti.cast(-z.dot(v - u) - length * v_bar.dot(push) / mass[b], ti.f64)
+        d_gravity[e] = d_gravity[e] + ti.cast(length * flat(dim, v_bar), ti.f64)
+        d_force[0, f, b] = d_force[0, f, b] + ti.cast(length / mass[b] * flat(dim, v_bar), ti.f64)
         R1, I1, spin_bar, t_bar, kick_bar = free_spin_adjoint(
             R, I, lift_turn(dim, spin[k, b]), lift_turn(dim, torque[f, b]), length, w_bar)
         length_bar = length_bar + kick_bar
-        d_torque[0, f, b] += ti.cast(flat_turn(dim, t_bar), ti.f64)
-        d_inertia[b] += ti.cast(lift_inertia_adjoint(dim, I_bar + I1), ti.f64)
+        d_torque[0, f, b] = d_torque[0, f, b] + ti.cast(flat_turn(dim, t_bar), ti.f64)
+        d_inertia[b] = d_inertia[b] + ti.cast(lift_inertia_adjoint(dim, I_bar + I1), ti.f64)
         d_velocity[b] = flat(dim, v_bar)
         d_spin[b] = flat_turn(dim, spin_bar)
-        d_rotation[b] += rotation_matrix_adjoint(dim, rotation[k, b], R_bar + R1)
-    d_dt[e] += ti.cast(0.5 * length_bar, ti.f64)
+        d_rotation[b] = d_rotation[b] + rotation_matrix_adjoint(dim, rotation[k, b], R_bar + R1)
+    d_dt[e] = d_dt[e] + ti.cast(0.5 * length_bar, ti.f64)
     d_kick[e] = 0.5 * length_bar
 
 
@@ -216,5 +211,5 @@ def solve_adjoint(dim: ti.template(), e, extent: ti.template(), count, dof: ti.t
     bodies = extent[0]
     for b in range(e * bodies, e * bodies + bodies):
         turned_bar[b] = turned_bar[b] * 0.0
-    assemble(dim, e, bodies, e * extent[5], count, 0, True, dof, matrix, contact, contact_body, heft, inertia_world)
+    assemble(dim, e, bodies, e * extent[5], count, 0, 1, dof, matrix, contact, contact_body, heft, inertia_world)
     eliminate(e, bodies * freedoms, dof, matrix)
