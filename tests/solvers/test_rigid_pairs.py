@@ -56,6 +56,7 @@ def test_momentum(f64, dim, kind):
 def test_gradients(f64, dim, kind):
     solver = collide(dim, kind, envs=2)
     solver.store.view("velocity")[0, 2:] *= 1.2
+    solver.store.view("gravity")[...] = 0.7
     rollout = Rollout(solver, 30)
     rollout.value()
     assert (solver.store.view("taped_count")[:30, :, 1] > 0).sum() > 4

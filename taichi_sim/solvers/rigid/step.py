@@ -47,7 +47,7 @@ def prepare(dim: ti.template(), e, k, f, bodies, dof: ti.template(), position: t
         set_motion(dim, dof, BEFORE, b * freedoms, v, w)
         pull = lift(dim, gravity[e]) + lift(dim, force[f, b]) / mass[b]
         set_motion(dim, dof, FREE, b * freedoms, v + length * pull,
-                   free_spin(R, I, w, lift_turn(dim, torque[f, b]), length))
+                   free_spin(R, I, I.inverse(), w, lift_turn(dim, torque[f, b]), length))
 
 
 @ti.func
@@ -191,7 +191,7 @@ def prepare_adjoint(dim: ti.template(), e, k, f, bodies, dof: ti.template(), rot
         d_gravity[e] = d_gravity[e] + ti.cast(length * flat(dim, v_bar), ti.f64)
         d_force[0, f, b] = d_force[0, f, b] + ti.cast(length / mass[b] * flat(dim, v_bar), ti.f64)
         R1, I1, spin_bar, t_bar, kick_bar = free_spin_adjoint(
-            R, I, lift_turn(dim, spin[k, b]), lift_turn(dim, torque[f, b]), length, w_bar)
+            R, I, I.inverse(), lift_turn(dim, spin[k, b]), lift_turn(dim, torque[f, b]), length, w_bar)
         length_bar = length_bar + kick_bar
         d_torque[0, f, b] = d_torque[0, f, b] + ti.cast(flat_turn(dim, t_bar), ti.f64)
         d_inertia[b] = d_inertia[b] + ti.cast(lift_inertia_adjoint(dim, I_bar + I1), ti.f64)
