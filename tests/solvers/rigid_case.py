@@ -30,22 +30,28 @@ def run(solver: RigidSolver, steps: int) -> None:
 class Rollout:
     """A scalar of the last slot, and its gradient by the hand-written adjoints."""
 
-    def __init__(self, solver: RigidSolver, steps: int, seed: int = 0) -> None:
-        rng = np.random.default_rng(seed)
+    def __init__(self, solver: RigidSolver, steps: int, synchronous: bool = False) -> None:
+        rng = np.random.default_rng(0)
+        self.synchronous = synchronous
         self.solver, self.steps = solver, steps
         self.weights = {n: rng.normal(0, 1, solver.store.view(n)[0].shape) for n in STATE}
 
     def value(self) -> float:
         run(self.solver, self.steps)
-        view = self.solver.store.view
-        return float(sum(np.sum(w * view(n)[self.steps]) for n, w in self.weights.items()))
+        last = self.solver.read_slot(self.steps)
+        if self.synchronous:
+            last["velocity"], last["spin"] = self.solver.synchronous_velocity(self.steps)
+        return float(sum(np.sum(w * last[n]) for n, w in self.weights.items()))
 
     def gradient(self) -> dict[str, np.ndarray]:
         self.value()
         store = self.solver.store
         self.solver.clear_adjoints()
         for n, w in self.weights.items():
-            store.write(f"d_{n}", w)
+            if n in ("position", "rotation") or not self.synchronous:
+                store.write(f"d_{n}", w)
+        if self.synchronous:
+            self.solver.add_velocity_adjoint(self.steps, self.weights["velocity"], self.weights["spin"])
         self.solver.backward(0, self.steps)
         found = {n: np.array(store.view(f"d_{n}")) for n in STATE}
         return found | {n: store.reduced_adjoint(n) for n in PARAMETERS + INPUTS}

@@ -13,7 +13,7 @@ def spin_rate(R, inertia, inverse, w, torque):
 
 @ti.func
 def spin_rate_adjoint(R, inertia, inverse, w, torque, bar):
-    """Adjoint of :func:`spin_rate`: ``R_bar``, ``inertia_bar``, ``w_bar``, ``torque_bar``."""
+    """Adjoint of :func:`spin_rate`: ``R_bar``, ``inertia_bar``, ``w_bar``, ``torque_bar``; and its value."""
     body = R.transpose() @ w
     momentum = inertia @ body
     rate = inverse @ (R.transpose() @ torque - body.cross(momentum))
@@ -22,23 +22,28 @@ def spin_rate_adjoint(R, inertia, inverse, w, torque, bar):
     body_bar = y.cross(momentum) + inertia @ momentum_bar
     inertia_bar = momentum_bar.outer_product(body) - y.outer_product(rate)
     R_bar = bar.outer_product(rate) + torque.outer_product(y) + w.outer_product(body_bar)
-    return R_bar, inertia_bar, R @ body_bar, R @ y
+    return R_bar, inertia_bar, R @ body_bar, R @ y, R @ rate
 
 
 @ti.func
 def free_spin(R, inertia, inverse, w, torque, kick):
     """``ω + κ α(ω + κ/2 α(ω))``: two evaluations make what depends on ω second order in κ."""
-    half = w + 0.5 * kick * spin_rate(R, inertia, inverse, w, torque)
-    return w + kick * spin_rate(R, inertia, inverse, half, torque)
+    out = w
+    for stage in range(2):
+        out = w + kick * ti.select(stage == 0, 0.5, 1.0) * spin_rate(R, inertia, inverse, out, torque)
+    return out
 
 
 @ti.func
 def free_spin_adjoint(R, inertia, inverse, w, torque, kick, bar):
     """Adjoint of :func:`free_spin`: as of :func:`spin_rate`, and ``kick_bar``."""
-    first = spin_rate(R, inertia, inverse, w, torque)
-    half = w + 0.5 * kick * first
-    second = spin_rate(R, inertia, inverse, half, torque)
-    R1, I1, half_bar, t1 = spin_rate_adjoint(R, inertia, inverse, half, torque, kick * bar)
-    R2, I2, w_bar, t2 = spin_rate_adjoint(R, inertia, inverse, w, torque, 0.5 * kick * half_bar)
-    kick_bar = bar.dot(second) + 0.5 * half_bar.dot(first)
-    return R1 + R2, I1 + I2, bar + half_bar + w_bar, t1 + t2, kick_bar
+    R_bar, inertia_bar, kick_bar = R * 0.0, R * 0.0, kick * 0.0
+    w_bar, torque_bar = bar, bar * 0.0
+    at, seed, share = w + 0.5 * kick * spin_rate(R, inertia, inverse, w, torque), bar, 1.0
+    for _stage in range(2):
+        R1, I1, w1, t1, rate = spin_rate_adjoint(R, inertia, inverse, at, torque, kick * share * seed)
+        R_bar, inertia_bar = R_bar + R1, inertia_bar + I1
+        w_bar, torque_bar = w_bar + w1, torque_bar + t1
+        kick_bar = kick_bar + share * seed.dot(rate)
+        at, seed, share = w, w1, 0.5
+    return R_bar, inertia_bar, w_bar, torque_bar, kick_bar

@@ -38,15 +38,14 @@ def body_motion(dim: ti.template(), dof: ti.template(), column, first):
 
 @ti.func
 def add_wrench(dim: ti.template(), dof: ti.template(), column, first, force, moment):
-    """Add to a body's degrees of freedom; the transpose of :func:`body_motion`."""
+    """Add to a body's degrees of freedom; the transpose of :func:`body_motion`. (A loop, as it stands in many places.)"""
+    both = ti.Vector([force[0], force[1], moment[2]])
     if ti.static(dim == 3):
-        for a in ti.static(range(3)):
-            dof[first + a, column] = dof[first + a, column] + force[a]
+        both = force
+    for a in range(3):
+        dof[first + a, column] = dof[first + a, column] + both[a]
+        if ti.static(dim == 3):
             dof[first + 3 + a, column] = dof[first + 3 + a, column] + moment[a]
-    else:
-        dof[first, column] = dof[first, column] + force[0]
-        dof[first + 1, column] = dof[first + 1, column] + force[1]
-        dof[first + 2, column] = dof[first + 2, column] + moment[2]
 
 
 @ti.func

@@ -108,6 +108,32 @@ class RigidSolver:
             if self.store.runtime.arch != "cpu":
                 self.store.write(name, whole)
 
+    # ---- what users see ----
+
+    def synchronous_velocity(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Velocity and spin of slot ``k`` at the time of its positions: (envs * bodies, dim), (envs * bodies, 1 or 3).
+
+        Velocities are stored half a kick behind. What is missing is the free motion of half a kick,
+        ``v + kick/2 (g + F/m)``, and ``ω + kick/2 α`` with Euler's equations; a body in contact keeps the velocity it
+        has, which already answers to the positions (RIGID 3: first order in contact, second order elsewhere).
+        """
+        self._synchronise(k, "out")
+        return np.array(self.store.view("velocity_out")), np.array(self.store.view("spin_out"))
+
+    def add_velocity_adjoint(self, k: int, velocity: np.ndarray, spin: np.ndarray) -> None:
+        """Add what enters at :meth:`synchronous_velocity` of slot ``k``, to the adjoints of state and parameters."""
+        self.store.write("velocity_out", velocity)
+        self.store.write("spin_out", spin)
+        self._synchronise(k, "adjoint")
+
+    def _synchronise(self, k: int, way: str) -> None:
+        op, name = kernels.synchronise, f"synchronise_{way}"
+        if name not in self._bound:
+            bind = op.bind if way == "out" else op.bind_adjoint
+            self._bound[name] = bind(self.store, self._plain, dim=self.plan.dim)
+        frame = min(max(0, self.start + k - 1) // self.substeps, self.store.view("force").shape[0] - 1)
+        self._bound[name](self.plan.envs, self.plan.bodies, k, frame)
+
     def clear_adjoints(self) -> None:
         """Set every adjoint to zero, before a backward sweep."""
         self.store.zero(name for name in self.store.arrays if name.startswith("d_"))
