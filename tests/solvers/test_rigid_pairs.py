@@ -63,6 +63,38 @@ def test_gradients(f64, dim, kind):
     rollout.check((*STATE, *PARAMETERS), 1e-7, {"rotation": 1e-6, "stiction": 1e-3})
 
 
+def beside_a_box(place):
+    """A resting box and a sphere of radius .1 that flies at it from ``place``."""
+    a = Assembly(3)
+    a.values |= {"friction": 0.3, "stiffness": 2e3, "damping": 2.0, "stiction": 0.05, "dt": 1 / 148}
+    a.box(1.0, [0.2, 0.2, 0.2], [0.0, 0.0, 0.0], rotation=[1.0, 0.02, 0.01, 0.03])
+    a.sphere(1.0, 0.1, place, velocity=-2.0 * np.asarray(place) / np.linalg.norm(place))
+    return build(a, 30)
+
+
+@pytest.mark.parametrize(
+    ("place", "kind"), [([0.35, 0.05, 0.02], 0), ([0.32, 0.02, 0.33], 16), ([0.3, 0.31, 0.33], 1)]
+)
+def test_a_sphere_touches_faces_edges_and_vertices(f64, place, kind):
+    solver = beside_a_box(np.array(place))
+    rollout = Rollout(solver, 30)
+    rollout.value()
+    view = solver.store.view
+    used = view("taped_count")[:30, 0, 1] > 0
+    kinds = set(view("taped")[:30, 0, 0][used].tolist())
+    assert used.any() and all(k >= 16 if kind == 16 else k == kind for k in kinds)
+    rollout.check((*STATE, *PARAMETERS), 1e-7, {"rotation": 1e-6, "stiction": 1e-3, "gravity": 1e-2})
+
+
+def test_a_sphere_passes_an_edge_it_does_not_reach(f64):
+    """Below the planes of two faces, but farther from their edge than its radius."""
+    solver = beside_a_box(np.array([0.28, 0.0, 0.28]))
+    solver.store.view("rotation")[0, 0] = [1.0, 0.0, 0.0, 0.0]
+    solver.store.view("velocity")[0, 1] = [0.0, 1.0, 0.0]
+    run(solver, 10)
+    assert np.abs(solver.store.view("velocity")[10, 0]).max() == 0.0
+
+
 def stack(dim, count, steps, h=1e-3):
     a = Assembly(dim)
     a.values |= {"friction": 0.5, "stiffness": 1e6, "dt": h}

@@ -61,7 +61,7 @@ def test_momentum_in_single_precision(f32):
     assert np.abs(after - before).max() < 2e-6
 
 
-@pytest.mark.parametrize("friction", [1.0, 2.0])
+@pytest.mark.parametrize("friction", [0.5, 1.0])
 def test_high_friction_converges(f64, friction):
     """Where Newton stalls the lagged rounds help it on; nothing is accepted unsolved."""
     for dim in (2, 3):

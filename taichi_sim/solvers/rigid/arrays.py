@@ -7,6 +7,9 @@ from taichi_sim.core.array import Array
 #: Kinds of contact candidates: what is looked at in every step.
 POINT_PLANE, POINT_POINT, BOX_BOX, POINT_BOX = 0, 1, 2, 3
 
+#: Kind of a contact with an edge through a vertex, plus the plane whose normal it runs along.
+POINT_EDGE = 16
+
 
 @dataclass(frozen=True)
 class RigidPlan:

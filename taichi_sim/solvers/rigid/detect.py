@@ -1,7 +1,7 @@
 """Which contacts there are in a step: candidates whose gap may close within it go on the tape."""
 
 from taichi_sim.runtime import ti
-from taichi_sim.solvers.rigid.arrays import BOX_BOX, POINT_BOX, POINT_PLANE, POINT_POINT
+from taichi_sim.solvers.rigid.arrays import BOX_BOX, POINT_BOX, POINT_EDGE, POINT_PLANE, POINT_POINT
 from taichi_sim.solvers.rigid.geometry import locate, place
 from taichi_sim.solvers.rigid.newton import BEFORE, FREE, body_motion
 
@@ -107,22 +107,22 @@ def detect_boxes(dim: ti.template(), e, k, a, b, surface, dt, margin, extent: ti
 def detect_point_box(dim: ti.template(), e, k, i, b, surface, reach, extent: ti.template(), position: ti.template(),
                      radius: ti.template(), arm: ti.template(), face: ti.template(), point_body: ti.template(),
                      box: ti.template(), taped: ti.template(), taped_count: ti.template(), flag: ti.template()):
-    """A sphere touches the face it is over, or the nearest vertex (or, in 3-D, an edge: as a line of the face's plane
-    is not kept, the face serves there too, while the centre is within a radius of it)."""
+    """A sphere touches the face it is over, or the nearest edge or vertex."""
     corners, sides = ti.static(2**dim), ti.static(2 * dim)
     A, B = point_body[i], point_body[box[b][0]]
-    gap, side_of = -1e30, 0
-    outside = 0
+    gap, nearest_side, outside, along = -1e30, 0, 0, 3
     for side in range(sides):
         h = above(dim, e, k, box[b][1] + side, B, i, A, extent, position, arm, face)
         if h > 0.0:
             outside = outside + 1
+            along = along - side // 2
         if h > gap:
             gap = h
-            side_of = side
-    r = radius[e * extent[1] + i]
-    if gap - r <= reach:
-        if outside == dim:
+            nearest_side = side
+    if gap - radius[e * extent[1] + i] <= reach:
+        if outside < 2:
+            emit(e, k, POINT_PLANE, i, box[b][1] + nearest_side, surface, extent, taped, taped_count, flag)
+        else:
             nearest, at = 1e30, 0
             x = place(dim, position, k, e, A, extent[0]) - place(dim, position, k, e, B, extent[0])
             for corner in range(corners):
@@ -130,10 +130,10 @@ def detect_point_box(dim: ti.template(), e, k, i, b, surface, reach, extent: ti.
                 if away.norm_sqr() < nearest:
                     nearest = away.norm_sqr()
                     at = corner
-            if ti.sqrt(nearest) - r <= reach:
-                emit(e, k, POINT_POINT, i, box[b][0] + at, surface, extent, taped, taped_count, flag)
-        else:
-            emit(e, k, POINT_PLANE, i, box[b][1] + side_of, surface, extent, taped, taped_count, flag)
+            kind = POINT_POINT
+            if outside < dim:  # two of three axes: the edge along the third
+                kind = POINT_EDGE + box[b][1] + 2 * along + 1
+            emit(e, k, kind, i, box[b][0] + at, surface, extent, taped, taped_count, flag)
 
 
 @ti.func

@@ -1,7 +1,7 @@
 """Where shapes and contacts are: world axes, gaps, normals and arms from poses; and the adjoint of all of them.
 
 A contact acts between body A, which carries a point with a radius, and body B (or the world), which carries a plane or
-another point with a radius. The normal points from B to A; both bodies are pushed at one place, on the surface of A,
+another point with a radius, or an edge: a line through a point along the normal of a plane. The normal points from B to A; both bodies are pushed at one place, on the surface of A,
 so that momentum and angular momentum are conserved to rounding.
 
 Columns of ``contact``: normal 0-2, arm of A 3-5, arm of B 6-8, gap 9, then the law's K 10, b 11, μ 12, d 13, vs 14,
@@ -9,7 +9,7 @@ and room for the solve: frozen normal impulse 15, normal impulse 16.
 """
 
 from taichi_sim.runtime import ti
-from taichi_sim.solvers.rigid.arrays import POINT_PLANE
+from taichi_sim.solvers.rigid.arrays import POINT_EDGE, POINT_PLANE
 from taichi_sim.solvers.rigid.rotation import flat, lift
 
 GAP, STIFF, BIAS, FRICTION, DAMPING, STICTION, FROZEN, NORMAL = 9, 10, 11, 12, 13, 14, 15, 16
@@ -93,7 +93,7 @@ def orient_adjoint(dim: ti.template(), e, extent: ti.template(), turned: ti.temp
 @ti.func
 def locate(dim: ti.template(), e, k, kind, i, j, A, B, extent: ti.template(), position: ti.template(),
            radius: ti.template(), arm: ti.template(), face: ti.template()):
-    """Normal, arms and gap of point ``i`` of A against plane or point ``j`` of B."""
+    """Normal, arms and gap of point ``i`` of A against plane or point ``j`` of B, or the edge through the latter."""
     bodies, points, planes = extent[0], extent[1], extent[2]
     mine = arm[e * points + i]
     away = place(dim, position, k, e, A, bodies) + mine - place(dim, position, k, e, B, bodies)
@@ -105,6 +105,9 @@ def locate(dim: ti.template(), e, k, kind, i, j, A, B, extent: ti.template(), po
         gap = n.dot(away) - face[e * planes + j][3] - r
     else:
         between = away - arm[e * points + j]
+        if kind >= POINT_EDGE:
+            u = column3(face, e * planes + kind - POINT_EDGE, 0)
+            between = between - u.dot(between) * u
         distance = ti.sqrt(ti.max(between.norm_sqr(), 1e-30))
         n = between / distance
         gap = distance - r - radius[e * points + j]
@@ -132,10 +135,20 @@ def locate_adjoint(dim: ti.template(), e, k, kind, i, j, A, B, extent: ti.templa
         face_bar[p] = face_bar[p] + ti.Vector([normal_bar[0], normal_bar[1], normal_bar[2], -gap_bar])
     else:
         other = e * points + j
-        between = away - arm[other]
+        straight = away - arm[other]
+        between = straight
+        u = n
+        if kind >= POINT_EDGE:
+            u = column3(face, e * planes + kind - POINT_EDGE, 0)
+            between = straight - u.dot(straight) * u
         distance = ti.sqrt(ti.max(between.norm_sqr(), 1e-30))
         n = between / distance
         between_bar = gap_bar * n + (normal_bar - n.dot(normal_bar) * n) / distance
+        if kind >= POINT_EDGE:
+            p = e * planes + kind - POINT_EDGE
+            u_bar = -u.dot(straight) * between_bar - u.dot(between_bar) * straight
+            between_bar = between_bar - u.dot(between_bar) * u
+            face_bar[p] = face_bar[p] + ti.Vector([u_bar[0], u_bar[1], u_bar[2], 0.0])
         away_bar = away_bar + between_bar
         arm_bar[other] = arm_bar[other] - between_bar
         d_radius[other] = d_radius[other] - ti.cast(gap_bar, ti.f64)

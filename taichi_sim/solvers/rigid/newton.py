@@ -2,7 +2,7 @@
 
 The matrix ``H = M + Σ Jᵀ G J`` is not symmetric, because friction follows the normal impulse. From a warm start one or
 two factorisations suffice as a rule. Where the residual stalls, two *lagged* solves (normal impulse in the friction
-frozen: a convex problem, after Drake) bring the iterate nearer. There is no silent last resort: what does not converge
+frozen: a convex problem, after Drake) bring the iterate nearer, or friction is eased first. There is no silent last resort: what does not converge
 is reported, and the run stops.
 
 One task works on one environment, all bodies of which form one dense problem. Its memory: ``dof``, a row for every
@@ -21,8 +21,12 @@ FREE, NOW, TRIAL, RESIDUAL, DELTA, BEFORE = 0, 1, 2, 3, 4, 5
 #: What :func:`solve` evaluates the residual for.
 START, ITERATE, SEARCH, FREEZE, DONE = 0, 1, 2, 3, 4
 
-#: Rounds of exact (every third) and lagged solves, iterations of each, and halvings of a step.
-ROUNDS, ITERATIONS, CUTS = 24, 12, 8
+#: Rounds: an exact one, two lagged, an exact one; then, from ``EASED`` to ``SHARP``, with a stiction speed that falls by
+#: 4 each time to its own value (a sharp corner is what Newton's method jumps over); then lagged and exact ones again.
+EASED, SHARP, ROUNDS = 4, 14, 24
+
+#: Iterations of a round, and cuts of a step.
+ITERATIONS, CUTS = 20, 10
 
 
 @ti.func
@@ -62,7 +66,7 @@ def contact_motion(dim: ti.template(), dof: ti.template(), column, e, c, bodies,
 
 
 @ti.func
-def residual(dim: ti.template(), column, e, bodies, first, count, lagged, dof: ti.template(),
+def residual(dim: ti.template(), column, e, bodies, first, count, lagged, soft, dof: ti.template(),
              contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
              inertia_world: ti.template()):
     """Fill RESIDUAL for the velocities in ``column``. Returns its size in the metric of the inverse mass, √J, and the
@@ -80,7 +84,7 @@ def residual(dim: ti.template(), column, e, bodies, first, count, lagged, dof: t
     for c in range(first, first + count):
         motion = contact_motion(dim, dof, column, e, c, bodies, contact, contact_body)
         gamma, gn = impulse(motion, column3(contact, c, 0), contact[c][STIFF], contact[c][BIAS], contact[c][FRICTION],
-                            contact[c][DAMPING], contact[c][STICTION], lagged, contact[c][FROZEN])
+                            contact[c][DAMPING], soft * contact[c][STICTION], lagged, contact[c][FROZEN])
         contact[c][NORMAL] = gn
         if gamma.norm_sqr() > 0.0:
             add_wrench(dim, dof, RESIDUAL, (e * bodies + contact_body[c][0]) * freedoms, -gamma,
@@ -117,7 +121,7 @@ def row_of_jacobian(dim: ti.template(), axis, arm):
 
 
 @ti.func
-def assemble(dim: ti.template(), e, bodies, first, count, lagged, transposed, dof: ti.template(),
+def assemble(dim: ti.template(), e, bodies, first, count, lagged, soft, transposed, dof: ti.template(),
              matrix: ti.template(), contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
              inertia_world: ti.template()):
     """``H`` at the velocities in NOW, or its transpose."""
@@ -139,7 +143,7 @@ def assemble(dim: ti.template(), e, bodies, first, count, lagged, transposed, do
     for c in range(first, first + count):
         motion = contact_motion(dim, dof, NOW, e, c, bodies, contact, contact_body)
         G = impulse_slope(motion, column3(contact, c, 0), contact[c][STIFF], contact[c][BIAS], contact[c][FRICTION],
-                          contact[c][DAMPING], contact[c][STICTION], lagged, contact[c][FROZEN])
+                          contact[c][DAMPING], soft * contact[c][STICTION], lagged, contact[c][FROZEN])
         if G.norm_sqr() > 0.0:
             if transposed == 1:
                 G = G.transpose()
@@ -210,10 +214,10 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, dof: ti.templa
     n = bodies * freedoms
     at = e * n
     converged, work, stage, lagged, iteration, cut = 0, 0, 0, 0, 0, 0
-    norm, step, taken, least = 0.0, 1.0, 1.0, 0.0
+    norm, step, taken, least, soft = 0.0, 1.0, 1.0, 0.0, 1.0
     phase, column = START, BEFORE
     while phase != DONE:
-        value, size = residual(dim, column, e, bodies, first, count, lagged, dof, contact, contact_body, heft,
+        value, size = residual(dim, column, e, bodies, first, count, lagged, soft, dof, contact, contact_body, heft,
                                inertia_world)
         enough = tolerance * (1.0 + size)
         if phase == START:
@@ -228,15 +232,23 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, dof: ti.templa
                 contact[c][FROZEN] = contact[c][NORMAL]
             phase, lagged, iteration = ITERATE, 1, 0
         elif phase == ITERATE:
-            if value <= enough and lagged == 0:
+            if value <= enough and lagged == 0 and soft == 1.0:
                 converged = 1
                 phase = DONE
             elif value <= enough or iteration == ITERATIONS or (iteration > 2 and least >= 0.999 * norm):
-                # this round can do no more: two lagged ones, then an exact one again
+                # this round can do no more, or has done what it can
                 stage = stage + 1
                 lagged = 0
                 iteration = 0
-                phase = ti.select(stage % 3 == 0, ITERATE, FREEZE)
+                soft = 1.0
+                for _ in range(stage, SHARP):
+                    soft = 4.0 * soft
+                phase = ITERATE
+                if stage < EASED or stage > SHARP:
+                    soft = 1.0
+                    phase = ti.select(stage % 3 == 0, ITERATE, FREEZE)
+                if stage == EASED:
+                    copy_column(dof, at, n, FREE, NOW)
                 if stage == ROUNDS:
                     phase = DONE
             else:
@@ -245,7 +257,7 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, dof: ti.templa
                 iteration = iteration + 1
                 for i in range(at, at + n):
                     dof[i, DELTA] = -dof[i, RESIDUAL]
-                assemble(dim, e, bodies, first, count, lagged, 0, dof, matrix, contact, contact_body, heft,
+                assemble(dim, e, bodies, first, count, lagged, soft, 0, dof, matrix, contact, contact_body, heft,
                          inertia_world)
                 eliminate(e, n, dof, matrix)
                 phase, column, step, cut, least = SEARCH, TRIAL, 1.0, 0, -1.0

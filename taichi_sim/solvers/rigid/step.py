@@ -211,5 +211,5 @@ def solve_adjoint(dim: ti.template(), e, extent: ti.template(), count, dof: ti.t
     bodies = extent[0]
     for b in range(e * bodies, e * bodies + bodies):
         turned_bar[b] = turned_bar[b] * 0.0
-    assemble(dim, e, bodies, e * extent[5], count, 0, 1, dof, matrix, contact, contact_body, heft, inertia_world)
+    assemble(dim, e, bodies, e * extent[5], count, 0, 1.0, 1, dof, matrix, contact, contact_body, heft, inertia_world)
     eliminate(e, bodies * freedoms, dof, matrix)
