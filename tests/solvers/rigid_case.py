@@ -76,7 +76,7 @@ class Rollout:
 
         return (4 * central(step / 2) - central(step)) / 3
 
-    def check(self, names: tuple[str, ...], tolerance: float, steps: dict[str, float] | None = None) -> dict[str, float]:
+    def check(self, names: tuple[str, ...], tolerance: float, steps: dict[str, float] | None = None) -> None:
         """Relative error of the gradient along a random direction of each array; asserts all are below."""
         gradient = self.gradient()
         rng = np.random.default_rng(5)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from rigid_case import PARAMETERS, STATE, Rollout, build, run
 
+from taichi_sim import runtime
 from taichi_sim.solvers.rigid.assembly import Assembly
-from taichi_sim.solvers.rigid.solver import RigidTrouble
+from taichi_sim.solvers.rigid.solver import RigidSolver, RigidTrouble
 
 G = 9.81
 
@@ -36,7 +37,7 @@ def test_slide_stops(f64, dim):
     assert solver.store.view("d_velocity")[0, 0] == pytest.approx(0.764526, rel=1e-3)
 
 
-def incline(dim, slope, mu, sphere=False):
+def incline(dim, slope, mu, sphere=False, hollow=False):
     a = Assembly(dim)
     a.values |= {"friction": mu}
     a.gravity[0], a.gravity[-1] = G * np.sin(slope), -G * np.cos(slope)
@@ -44,7 +45,9 @@ def incline(dim, slope, mu, sphere=False):
     sink = G * np.cos(slope) / a.values["stiffness"]
     place = [0.0] * (dim - 1) + [0.1 - (sink if sphere else sink / 2 ** (dim - 1))]
     if sphere:
-        a.sphere(1.0, 0.1, place)
+        b = a.sphere(1.0, 0.1, place)
+        if hollow:
+            a.bodies[b].inertia[:3] = 2 / 3 * 0.1**2
     else:
         a.box(1.0, [0.1] * dim, place)
     solver = build(a, 1000)
@@ -60,11 +63,11 @@ def test_incline(f64):
     assert v[1000] - v[500] == pytest.approx(0.5 * G * (np.sin(slope) - 0.3 * np.cos(slope)), rel=5e-3)
 
 
-@pytest.mark.parametrize(("dim", "share"), [(2, 2 / 3), (3, 5 / 7)])
-def test_rolling(f64, dim, share):
-    """ACCEPTANCE B4: 5/7 g sin θ for a sphere, 2/3 for a cylinder, .5 %."""
+@pytest.mark.parametrize(("dim", "hollow", "share"), [(2, False, 2 / 3), (3, False, 5 / 7), (3, True, 3 / 5)])
+def test_rolling(f64, dim, hollow, share):
+    """ACCEPTANCE B4: 5/7 g sin θ for a solid sphere, 3/5 for a hollow one, 2/3 for a cylinder, .5 %."""
     slope = np.radians(20)
-    v = incline(dim, slope, 0.5, sphere=True)
+    v = incline(dim, slope, 0.5, sphere=True, hollow=hollow)
     assert v[1000] - v[500] == pytest.approx(0.5 * share * G * np.sin(slope), rel=5e-3)
 
 
@@ -137,3 +140,23 @@ def test_an_infinite_force_is_reported(f64):
     solver.store.view("force")[...] = np.inf
     with pytest.raises(RigidTrouble, match=r"environment 0: .* use a smaller step"):
         run(solver, 40)
+
+
+@pytest.mark.parametrize(
+    ("mass", "inertia", "message"),
+    [(0.0, [1.0], "body 0: mass must be above 0 kg"), (1.0, [-1.0], "body 0: inertia must be positive definite")],
+)
+def test_bodies_without_mass_or_inertia_are_refused(mass, inertia, message):
+    with pytest.raises(ValueError, match=message):
+        Assembly(2).body(mass, inertia, [0.0, 0.0])
+
+
+def test_too_many_contacts_are_reported(f64):
+    a = Assembly(2)
+    a.gravity[-1] = -G
+    a.wall([0.0, 1.0], 0.0)
+    a.box(1.0, [0.1, 0.1], [0.0, 0.1])
+    solver = RigidSolver(runtime.current(), a.plan(capacity=1), 5, 1, 6)
+    a.fill(solver)
+    with pytest.raises(RigidTrouble, match=r"step 0, environment 0: more than 1 contacts"):
+        run(solver, 5)

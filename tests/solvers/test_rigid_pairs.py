@@ -72,9 +72,7 @@ def beside_a_box(place):
     return build(a, 30)
 
 
-@pytest.mark.parametrize(
-    ("place", "kind"), [([0.35, 0.05, 0.02], 0), ([0.32, 0.02, 0.33], 16), ([0.3, 0.31, 0.33], 1)]
-)
+@pytest.mark.parametrize(("place", "kind"), [([0.35, 0.05, 0.02], 0), ([0.32, 0.02, 0.33], 16), ([0.3, 0.31, 0.33], 1)])
 def test_a_sphere_touches_faces_edges_and_vertices(f64, place, kind):
     solver = beside_a_box(np.array(place))
     rollout = Rollout(solver, 30)

@@ -1,6 +1,6 @@
 """Rigid bodies: one implicit velocity problem a step, with compliant contact and regularised Coulomb friction.
 
-A step from slot ``k`` to ``k + 1`` (section numbers: ``step``):
+A step from slot ``k`` to ``k + 1`` (composed in ``step``):
 
 1. ``free``      velocity without contacts, second order in time
 2. ``detect``    which contacts there are, ``geometry`` where they are

@@ -15,10 +15,11 @@ POINT_EDGE = 16
 class RigidPlan:
     """Sizes and topology of one compiled scene, the same in all environments.
 
-    ``point_body[i]`` is the body that carries point ``i`` (centre of a sphere or vertex of a box); ``plane_body[i]`` the
-    body that carries plane ``i``, -1 for the world. ``boxes[i]`` names the first of the ``2^dim`` points of box ``i`` and
-    the first of its ``2 dim`` planes, in the order -x, +x, -y, ... ``candidates`` are (kind, a, b, surface): a point
-    and a plane, two points, two boxes, or a point and a box. ``capacity`` is the room for contacts of one environment.
+    ``point_body[i]`` is the body that carries point ``i`` (centre of a sphere or vertex of a box); ``plane_body[i]``
+    the body that carries plane ``i``, -1 for the world. ``boxes[i]`` names the first of the ``2^dim`` points of box
+    ``i`` and the first of its ``2 dim`` planes, in the order -x, +x, -y, ... ``candidates`` are (kind, a, b, surface):
+    a point and a plane, two points, two boxes, or a point and a box. ``capacity`` is the room for contacts of one
+    environment.
     """
 
     dim: int

@@ -52,17 +52,17 @@ class Assembly:
         }  # fmt: skip
         self.gravity = np.zeros(dim)
 
-    def body(self, mass: float, inertia: Sequence[float], position: Sequence[float], **state) -> int:
+    def body(self, mass: float, inertia: Sequence[float] | np.ndarray, position: Sequence[float], **state) -> int:
         """A body without a shape. ``state``: ``rotation`` (angle, or quaternion w x y z), ``velocity``, ``spin``.
 
         Raises ``ValueError`` for a mass or inertia that is not positive.
         """
-        inertia = np.asarray(inertia, float)
+        moments = np.asarray(inertia, float)
         if not mass > 0:
             raise ValueError(f"body {len(self.bodies)}: mass must be above 0 kg, got {mass}")
-        matrix = inertia if self.dim == 2 else _matrix(inertia)
-        if not np.all(np.isfinite(inertia)) or np.min(np.linalg.eigvalsh(np.atleast_2d(matrix))) <= 0:
-            raise ValueError(f"body {len(self.bodies)}: inertia must be positive definite, got {inertia.tolist()}")
+        matrix = moments if self.dim == 2 else _matrix(moments)
+        if not np.all(np.isfinite(moments)) or np.min(np.linalg.eigvalsh(np.atleast_2d(matrix))) <= 0:
+            raise ValueError(f"body {len(self.bodies)}: inertia must be positive definite, got {moments.tolist()}")
         turn = 1 if self.dim == 2 else 3
         values = {
             "position": np.asarray(position, float),
@@ -70,7 +70,7 @@ class Assembly:
             "velocity": np.asarray(state.get("velocity", np.zeros(self.dim)), float),
             "spin": np.atleast_1d(state.get("spin", np.zeros(turn))),
         }
-        self.bodies.append(_Body(float(mass), inertia, values))
+        self.bodies.append(_Body(float(mass), moments, values))
         return len(self.bodies) - 1
 
     def sphere(self, mass: float, radius: float, position: Sequence[float], **state) -> int:

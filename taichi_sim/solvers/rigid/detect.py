@@ -1,7 +1,7 @@
 """Which contacts there are in a step: candidates whose gap may close within it go on the tape."""
 
 from taichi_sim.runtime import ti
-from taichi_sim.solvers.rigid.arrays import BOX_BOX, POINT_BOX, POINT_EDGE, POINT_PLANE, POINT_POINT
+from taichi_sim.solvers.rigid.arrays import BOX_BOX, POINT_EDGE, POINT_PLANE, POINT_POINT
 from taichi_sim.solvers.rigid.geometry import locate, place
 from taichi_sim.solvers.rigid.newton import BEFORE, FREE, body_motion
 
@@ -74,7 +74,7 @@ def detect_boxes(dim: ti.template(), e, k, a, b, surface, dt, margin, extent: ti
                     owner = turn
     if gap <= reach:
         mine, other = ti.select(owner == 0, a, b), ti.select(owner == 0, b, a)
-        for turn in range(2):
+        for _turn in range(2):
             B, A = point_body[box[mine][0]], point_body[box[other][0]]
             for corner in range(corners):
                 inside = 1

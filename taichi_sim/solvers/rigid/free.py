@@ -1,4 +1,4 @@
-"""Velocity of a body without contacts: Newton's and Euler's equations over one kick (RIGID 3.1)."""
+"""Velocity of a body without contacts: Newton's and Euler's equations over one kick."""
 
 from taichi_sim.runtime import ti
 

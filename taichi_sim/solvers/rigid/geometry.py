@@ -1,8 +1,9 @@
 """Where shapes and contacts are: world axes, gaps, normals and arms from poses; and the adjoint of all of them.
 
 A contact acts between body A, which carries a point with a radius, and body B (or the world), which carries a plane or
-another point with a radius, or an edge: a line through a point along the normal of a plane. The normal points from B to A; both bodies are pushed at one place, on the surface of A,
-so that momentum and angular momentum are conserved to rounding.
+another point with a radius, or an edge: a line through a point along the normal of a plane. The normal points from B
+to A; both bodies are pushed at one place, on the surface of A, so that momentum and angular momentum are conserved to
+rounding.
 
 Columns of ``contact``: normal 0-2, arm of A 3-5, arm of B 6-8, gap 9, then the law's K 10, b 11, μ 12, d 13, vs 14,
 and room for the solve: frozen normal impulse 15, normal impulse 16.

@@ -7,10 +7,21 @@ from taichi_sim.solvers.rigid.free import spin_rate, spin_rate_adjoint
 from taichi_sim.solvers.rigid.geometry import clear_orient_adjoint, orient, orient_adjoint
 from taichi_sim.solvers.rigid.newton import solve
 from taichi_sim.solvers.rigid.rotation import (
-    flat_turn, lift_inertia, lift_inertia_adjoint, lift_turn, rotation_matrix, rotation_matrix_adjoint,
+    flat_turn,
+    lift_inertia,
+    lift_inertia_adjoint,
+    lift_turn,
+    rotation_matrix,
+    rotation_matrix_adjoint,
 )
 from taichi_sim.solvers.rigid.step import (
-    contacts_adjoint, drift, drift_adjoint, place_contacts, prepare, prepare_adjoint, solve_adjoint,
+    contacts_adjoint,
+    drift,
+    drift_adjoint,
+    place_contacts,
+    prepare,
+    prepare_adjoint,
+    solve_adjoint,
 )
 
 A1 = ti.types.ndarray(ndim=1)
@@ -27,7 +38,8 @@ def segment(
     dim: ti.template(), boxes: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2,
     touching: A2, mass: A1, inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1,
     friction: A1, stiffness: A1, damping: A1, stiction: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1,
-    arm: A1, face: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1, contact: A1, contact_body: A1, taped: A2, taped_count: A2,
+    arm: A1, face: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1, contact: A1, contact_body: A1, taped: A2,
+    taped_count: A2,
     candidate: A1, point_body: A1, plane_body: A1, box: A1, settings: A1, extent: A1, flag: A1, envs: ti.i32,
     k0: ti.i32, k1: ti.i32, start: ti.i32, substeps: ti.i32,
 ):
@@ -44,9 +56,10 @@ def segment(
                 orient(dim, e, extent, turned, centre, point, plane_normal, plane_offset, point_body, plane_body, arm,
                        face)
                 taped_count[k, e] = ti.Vector([0, 0])
-                detect(dim, boxes, e, k, dt[e], settings[1], extent, dof, position, radius, arm, face, point_body, plane_body, box, candidate, taped, taped_count, flag)
-                place_contacts(dim, e, k, extent, position, radius, arm, face, friction, stiffness, damping, stiction, dt, point_body, plane_body, contact,
-                               contact_body, taped, taped_count)
+                detect(dim, boxes, e, k, dt[e], settings[1], extent, dof, position, radius, arm, face, point_body,
+                       plane_body, box, candidate, taped, taped_count, flag)
+                place_contacts(dim, e, k, extent, position, radius, arm, face, friction, stiffness, damping,
+                               stiction, dt, point_body, plane_body, contact, contact_body, taped, taped_count)
                 converged, work = solve(dim, e, extent[0], e * extent[5], taped_count[k, e][0], settings[0], dof,
                                         matrix, contact, contact_body, heft, inertia_world)
                 taped_count[k, e][1] = work
@@ -85,8 +98,8 @@ def segment_adjoint(
                         dt, force, torque, turned, inertia_world, heft)
                 orient(dim, e, extent, turned, centre, point, plane_normal, plane_offset, point_body, plane_body, arm,
                        face)
-                place_contacts(dim, e, k, extent, position, radius, arm, face, friction, stiffness, damping, stiction, dt, point_body, plane_body, contact,
-                               contact_body, taped, taped_count)
+                place_contacts(dim, e, k, extent, position, radius, arm, face, friction, stiffness, damping,
+                               stiction, dt, point_body, plane_body, contact, contact_body, taped, taped_count)
                 clear_orient_adjoint(e, extent, arm_bar, face_bar)
                 drift_adjoint(dim, e, k, extent[0], dof, rotation, velocity, spin, dt, d_position, d_rotation,
                               d_velocity, d_spin, d_kick, d_dt)

@@ -1,4 +1,4 @@
-"""The law of contact: impulse of one contact from the velocity at it (RIGID 3.3).
+"""The law of contact: impulse of one contact from the velocity at it.
 
 Compliant normal law with Hunt-Crossley damping and regularised Coulomb friction, after "irrotational contact fields"
 (Castro et al. 2023, arXiv:2312.03908) with the C1 profile of IPC (Li et al. 2020, "Incremental potential contact").
@@ -59,7 +59,8 @@ def impulse_slope(v, n, K, b, mu, d, vs, lagged, frozen):
         along = fall * n
     c = mu * bound
     normal = n.outer_product(n)
-    return along.outer_product(n) + (c * f) * (ti.Matrix.identity(float, 3) - normal) + (c * slope) * vt.outer_product(vt)
+    sliding = f * (ti.Matrix.identity(float, 3) - normal) + slope * vt.outer_product(vt)
+    return along.outer_product(n) + c * sliding
 
 
 @ti.func

@@ -1,9 +1,9 @@
-"""The velocity problem of a step: ``r(v) = M (v - v*) - Σ Jᵀ γ(J v) = 0``, solved by Newton's method (RIGID 3.4).
+"""The velocity problem of a step: ``r(v) = M (v - v*) - Σ Jᵀ γ(J v) = 0``, solved by Newton's method.
 
 The matrix ``H = M + Σ Jᵀ G J`` is not symmetric, because friction follows the normal impulse. From a warm start one or
 two factorisations suffice as a rule. Where the residual stalls, two *lagged* solves (normal impulse in the friction
-frozen: a convex problem, after Drake) bring the iterate nearer, or friction is eased first. There is no silent last resort: what does not converge
-is reported, and the run stops.
+frozen: a convex problem, after Castro et al. 2023, arXiv:2312.03908) bring the iterate nearer; where they do not help,
+friction is eased first. There is no silent last resort: what does not converge is reported, and the run stops.
 
 One task works on one environment, all bodies of which form one dense problem. Its memory: ``dof``, a row for every
 degree of freedom, with the columns below.
@@ -11,18 +11,25 @@ degree of freedom, with the columns below.
 
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.rigid.geometry import (
-    BIAS, DAMPING, FRICTION, FROZEN, NORMAL, STICTION, STIFF, column3,
+    BIAS,
+    DAMPING,
+    FRICTION,
+    FROZEN,
+    NORMAL,
+    STICTION,
+    STIFF,
+    column3,
 )
 from taichi_sim.solvers.rigid.law import impulse, impulse_slope
 
-#: Columns of ``dof``: velocity without contacts, iterate, trial, residual, right side and solution, and velocity before.
+#: Columns of ``dof``: velocity without contacts, iterate, trial, residual, right side and solution, velocity before.
 FREE, NOW, TRIAL, RESIDUAL, DELTA, BEFORE = 0, 1, 2, 3, 4, 5
 
 #: What :func:`solve` evaluates the residual for.
 START, ITERATE, SEARCH, FREEZE, DONE = 0, 1, 2, 3, 4
 
-#: Rounds: an exact one, two lagged, an exact one; then, from ``EASED`` to ``SHARP``, with a stiction speed that falls by
-#: 4 each time to its own value (a sharp corner is what Newton's method jumps over); then lagged and exact ones again.
+#: Rounds: an exact one, two lagged, an exact one; from ``EASED`` to ``SHARP`` with a stiction speed that falls by four
+#: each time, to its own value (a sharp corner is what Newton's method jumps over); then lagged and exact ones again.
 EASED, SHARP, ROUNDS = 4, 14, 24
 
 #: Iterations of a round, and cuts of a step.
@@ -42,7 +49,7 @@ def body_motion(dim: ti.template(), dof: ti.template(), column, first):
 
 @ti.func
 def add_wrench(dim: ti.template(), dof: ti.template(), column, first, force, moment):
-    """Add to a body's degrees of freedom; the transpose of :func:`body_motion`. (A loop, as it stands in many places.)"""
+    """Add to a body's degrees of freedom; the transpose of :func:`body_motion`."""
     both = ti.Vector([force[0], force[1], moment[2]])
     if ti.static(dim == 3):
         both = force
@@ -159,7 +166,8 @@ def assemble(dim: ti.template(), e, bodies, first, count, lagged, soft, transpos
                     right, place, turn = column3(contact, c, 3), contact_body[c][0] * freedoms + j, 1.0
                     if j >= freedoms:
                         right, place, turn = column3(contact, c, 6), contact_body[c][1] * freedoms + j - freedoms, -1.0
-                    matrix[base + row * n + place] = matrix[base + row * n + place] + turn * pushed.dot(row_of_jacobian(dim, j % freedoms, right))
+                    at = base + row * n + place
+                    matrix[at] = matrix[at] + turn * pushed.dot(row_of_jacobian(dim, j % freedoms, right))
 
 
 @ti.func

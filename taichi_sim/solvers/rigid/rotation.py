@@ -53,7 +53,8 @@ def lift_inertia_adjoint(dim: ti.template(), bar):
 
 @ti.func
 def rotation_matrix(dim: ti.template(), q):
-    """Matrix of an angle, or of a quaternion (w, v) of any length: ``I + s (w skew(v) + v vᵀ - |v|² I)``, s = 2/|q|²."""
+    """Matrix of an angle, or of a quaternion (w, v) of any length, s = 2/|q|²:
+    ``I + s (w skew(v) + v vᵀ - |v|² I)``."""
     out = skew(ti.Vector([0.0, 0.0, 0.0]))
     if ti.static(dim == 2):
         c, s = ti.cos(q[0]), ti.sin(q[0])

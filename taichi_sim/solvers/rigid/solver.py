@@ -27,8 +27,8 @@ class RigidTrouble(Exception):
 
     def __str__(self) -> str:
         return {
-            UNSOLVED: f"step {self.substep}, environment {self.env}: the velocities of {self.detail} contacts could not "
-            "be found; use a smaller step, less friction or a smaller stiffness",
+            UNSOLVED: f"step {self.substep}, environment {self.env}: the velocities of {self.detail} contacts could "
+            "not be found; use a smaller step, less friction or a smaller stiffness",
             CROWDED: f"step {self.substep}, environment {self.env}: more than {self.detail} contacts; give the solver "
             "a larger capacity",
             NOT_FINITE: f"step {self.substep}, environment {self.env}: a velocity is not finite; use a smaller step",
@@ -115,7 +115,7 @@ class RigidSolver:
 
         Velocities are stored half a kick behind. What is missing is the free motion of half a kick,
         ``v + kick/2 (g + F/m)``, and ``ω + kick/2 α`` with Euler's equations; a body in contact keeps the velocity it
-        has, which already answers to the positions (RIGID 3: first order in contact, second order elsewhere).
+        has, which already answers to the positions (first order in contact, second order elsewhere).
         """
         self._synchronise(k, "out")
         return np.array(self.store.view("velocity_out")), np.array(self.store.view("spin_out"))

@@ -1,4 +1,4 @@
-"""One step of one environment, forwards and backwards. Section numbers are those of the formulation in ``__init__``.
+"""One step of one environment, forwards and backwards.
 
 ``kick`` is the length of the last drift: velocities stand half of it behind positions (leapfrog), so that the next kick
 is ``(kick + h)/2`` long. It is state, and 0 at the start, where the velocity is that of the same time.
@@ -8,15 +8,40 @@ from taichi_sim.runtime import ti
 from taichi_sim.solvers.rigid.arrays import POINT_PLANE
 from taichi_sim.solvers.rigid.free import free_spin, free_spin_adjoint
 from taichi_sim.solvers.rigid.geometry import (
-    BIAS, DAMPING, FRICTION, GAP, NORMAL, STICTION, STIFF, column3, locate, locate_adjoint,
+    BIAS,
+    DAMPING,
+    FRICTION,
+    GAP,
+    NORMAL,
+    STICTION,
+    STIFF,
+    column3,
+    locate,
+    locate_adjoint,
 )
 from taichi_sim.solvers.rigid.law import impulse, impulse_adjoint
 from taichi_sim.solvers.rigid.newton import (
-    BEFORE, DELTA, FREE, NOW, add_wrench, assemble, body_motion, contact_motion, eliminate,
+    BEFORE,
+    DELTA,
+    FREE,
+    NOW,
+    add_wrench,
+    assemble,
+    body_motion,
+    contact_motion,
+    eliminate,
 )
 from taichi_sim.solvers.rigid.rotation import (
-    flat, flat_turn, lift, lift_inertia, lift_inertia_adjoint, lift_turn, rotation_matrix, rotation_matrix_adjoint,
-    turn, turn_adjoint,
+    flat,
+    flat_turn,
+    lift,
+    lift_inertia,
+    lift_inertia_adjoint,
+    lift_turn,
+    rotation_matrix,
+    rotation_matrix_adjoint,
+    turn,
+    turn_adjoint,
 )
 
 
@@ -122,13 +147,13 @@ def drift_adjoint(dim: ti.template(), e, k, bodies, dof: ti.template(), rotation
 
 @ti.func
 def contacts_adjoint(dim: ti.template(), e, k, extent: ti.template(), dof: ti.template(), position: ti.template(),
-                     radius: ti.template(), arm: ti.template(), face: ti.template(), stiffness: ti.template(), dt: ti.template(),
-                     contact: ti.template(), contact_body: ti.template(), taped: ti.template(),
+                     radius: ti.template(), arm: ti.template(), face: ti.template(), stiffness: ti.template(),
+                     dt: ti.template(), contact: ti.template(), contact_body: ti.template(), taped: ti.template(),
                      taped_count: ti.template(), arm_bar: ti.template(), face_bar: ti.template(),
                      d_position: ti.template(), d_radius: ti.template(), d_friction: ti.template(),
                      d_stiffness: ti.template(), d_damping: ti.template(), d_stiction: ti.template(),
                      d_dt: ti.template()):
-    """What the solution ``z`` of ``Hᵀ z = v_bar`` (in DELTA) gives at each contact (RIGID 4).
+    """What the solution ``z`` of ``Hᵀ z = v_bar`` (in DELTA) gives at each contact.
 
     From r = 0 at the solution: ``zᵀ dr = 0`` with ``z_c = J z``, ``y_c = (dγ/dv)ᵀ z_c`` gives for whatever moves the
     contact ``z_c·∂γ + y_c·(dJ v) + γ·(dJ z)``. No derivative of H or of iterations is needed.
