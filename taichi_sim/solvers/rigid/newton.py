@@ -1,0 +1,286 @@
+"""The velocity problem of a step: ``r(v) = M (v - v*) - Σ Jᵀ γ(J v) = 0``, solved by Newton's method.
+
+The matrix ``H = M + Σ Jᵀ G J`` is not symmetric, because friction follows the normal impulse. From a warm start one or
+two factorisations suffice as a rule. Where the residual stalls, two *lagged* solves (normal impulse in the friction
+frozen: a convex problem, after Castro et al. 2023, arXiv:2312.03908) bring the iterate nearer; where they do not help,
+friction is eased first. There is no silent last resort: what does not converge is reported, and the run stops.
+
+One task works on one environment, all bodies of which form one dense problem. Its memory: ``dof``, a row for every
+degree of freedom, with the columns below.
+"""
+
+from taichi_sim.runtime import ti
+from taichi_sim.solvers.rigid.geometry import (
+    BIAS,
+    DAMPING,
+    FRICTION,
+    FROZEN,
+    NORMAL,
+    STICTION,
+    STIFF,
+    column3,
+)
+from taichi_sim.solvers.rigid.law import impulse, impulse_slope
+
+#: Columns of ``dof``: velocity without contacts, iterate, trial, residual, right side and solution, velocity before.
+FREE, NOW, TRIAL, RESIDUAL, DELTA, BEFORE = 0, 1, 2, 3, 4, 5
+
+#: What :func:`solve` evaluates the residual for.
+START, ITERATE, SEARCH, FREEZE, DONE = 0, 1, 2, 3, 4
+
+#: Rounds: an exact one, two lagged, an exact one; from ``EASED`` to ``SHARP`` with a stiction speed that falls by four
+#: each time, to its own value (a sharp corner is what Newton's method jumps over); then lagged and exact ones again.
+EASED, SHARP, ROUNDS = 4, 14, 24
+
+#: Iterations of a round, and cuts of a step.
+ITERATIONS, CUTS = 20, 10
+
+
+@ti.func
+def body_motion(dim: ti.template(), dof: ti.template(), column, first):
+    """Velocity and angular velocity of the body whose degrees of freedom begin at ``first``."""
+    v = ti.Vector([dof[first, column], dof[first + 1, column], 0.0])
+    w = ti.Vector([0.0, 0.0, dof[first + 2, column]])
+    if ti.static(dim == 3):
+        v = ti.Vector([dof[first, column], dof[first + 1, column], dof[first + 2, column]])
+        w = ti.Vector([dof[first + 3, column], dof[first + 4, column], dof[first + 5, column]])
+    return v, w
+
+
+@ti.func
+def add_wrench(dim: ti.template(), dof: ti.template(), column, first, force, moment):
+    """Add to a body's degrees of freedom; the transpose of :func:`body_motion`."""
+    both = ti.Vector([force[0], force[1], moment[2]])
+    if ti.static(dim == 3):
+        both = force
+    for a in range(3):
+        dof[first + a, column] = dof[first + a, column] + both[a]
+        if ti.static(dim == 3):
+            dof[first + 3 + a, column] = dof[first + 3 + a, column] + moment[a]
+
+
+@ti.func
+def contact_motion(dim: ti.template(), dof: ti.template(), column, e, c, bodies,
+                   contact: ti.template(), contact_body: ti.template()):
+    """``J v`` of a contact: velocity of A's surface relative to B's."""
+    freedoms = ti.static(3 if dim == 2 else 6)
+    v, w = body_motion(dim, dof, column, (e * bodies + contact_body[c][0]) * freedoms)
+    out = v + w.cross(column3(contact, c, 3))
+    if contact_body[c][1] >= 0:
+        u, q = body_motion(dim, dof, column, (e * bodies + contact_body[c][1]) * freedoms)
+        out = out - u - q.cross(column3(contact, c, 6))
+    return out
+
+
+@ti.func
+def residual(dim: ti.template(), column, e, bodies, first, count, lagged, soft, dof: ti.template(),
+             contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
+             inertia_world: ti.template()):
+    """Fill RESIDUAL for the velocities in ``column``. Returns its size in the metric of the inverse mass, √J, and the
+    size of the terms it is the difference of."""
+    freedoms = ti.static(3 if dim == 2 else 6)
+    size = 0.0
+    for b in range(e * bodies, e * bodies + bodies):
+        v, w = body_motion(dim, dof, column, b * freedoms)
+        u, q = body_motion(dim, dof, FREE, b * freedoms)
+        for a in range(freedoms):
+            dof[b * freedoms + a, RESIDUAL] = 0.0
+        I = inertia_world[b]
+        add_wrench(dim, dof, RESIDUAL, b * freedoms, heft[b] * (v - u), I @ (w - q))
+        size = size + heft[b] * (v.norm_sqr() + u.norm_sqr()) + w.dot(I @ w) + q.dot(I @ q)
+    for c in range(first, first + count):
+        motion = contact_motion(dim, dof, column, e, c, bodies, contact, contact_body)
+        gamma, gn = impulse(motion, column3(contact, c, 0), contact[c][STIFF], contact[c][BIAS], contact[c][FRICTION],
+                            contact[c][DAMPING], soft * contact[c][STICTION], lagged, contact[c][FROZEN])
+        contact[c][NORMAL] = gn
+        if gamma.norm_sqr() > 0.0:
+            add_wrench(dim, dof, RESIDUAL, (e * bodies + contact_body[c][0]) * freedoms, -gamma,
+                       gamma.cross(column3(contact, c, 3)))
+            if contact_body[c][1] >= 0:
+                add_wrench(dim, dof, RESIDUAL, (e * bodies + contact_body[c][1]) * freedoms, gamma,
+                           column3(contact, c, 6).cross(gamma))
+    norm = 0.0
+    for b in range(e * bodies, e * bodies + bodies):
+        r, m = body_motion(dim, dof, RESIDUAL, b * freedoms)
+        I = inertia_world[b]
+        norm = norm + r.norm_sqr() / heft[b]
+        for a in ti.static(range(3)):
+            norm = norm + m[a] * m[a] / I[a, a]
+    return ti.sqrt(norm), ti.sqrt(size)
+
+
+@ti.func
+def row_of_jacobian(dim: ti.template(), axis, arm):
+    """Velocity at ``arm`` where a body moves with 1 along its degree of freedom ``axis``."""
+    out = ti.Vector([0.0, 0.0, 0.0])
+    turning = axis - dim
+    if ti.static(dim == 2):
+        turning = turning + 2
+    if axis < dim:
+        out = ti.Vector([ti.select(axis == d, 1.0, 0.0) for d in ti.static(range(3))])
+    elif turning == 0:
+        out = ti.Vector([0.0, -arm[2], arm[1]])
+    elif turning == 1:
+        out = ti.Vector([arm[2], 0.0, -arm[0]])
+    else:
+        out = ti.Vector([-arm[1], arm[0], 0.0])
+    return out
+
+
+@ti.func
+def assemble(dim: ti.template(), e, bodies, first, count, lagged, soft, transposed, dof: ti.template(),
+             matrix: ti.template(), contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
+             inertia_world: ti.template()):
+    """``H`` at the velocities in NOW, or its transpose."""
+    freedoms = ti.static(3 if dim == 2 else 6)
+    n = bodies * freedoms
+    base = e * n * n
+    for i in range(n * n):
+        matrix[base + i] = 0.0
+    for b in range(bodies):
+        I = inertia_world[e * bodies + b]
+        for a in ti.static(range(dim)):
+            matrix[base + (b * freedoms + a) * (n + 1)] = heft[e * bodies + b]
+        if ti.static(dim == 2):
+            matrix[base + (b * freedoms + 2) * (n + 1)] = I[2, 2]
+        else:
+            for a in ti.static(range(3)):
+                for d in ti.static(range(3)):
+                    matrix[base + (b * freedoms + 3 + a) * n + b * freedoms + 3 + d] = I[a, d]
+    for c in range(first, first + count):
+        motion = contact_motion(dim, dof, NOW, e, c, bodies, contact, contact_body)
+        G = impulse_slope(motion, column3(contact, c, 0), contact[c][STIFF], contact[c][BIAS], contact[c][FRICTION],
+                          contact[c][DAMPING], soft * contact[c][STICTION], lagged, contact[c][FROZEN])
+        if G.norm_sqr() > 0.0:
+            if transposed == 1:
+                G = G.transpose()
+            sides = 1
+            if contact_body[c][1] >= 0:
+                sides = 2
+            for i in range(sides * freedoms):
+                left, row, sign = column3(contact, c, 3), contact_body[c][0] * freedoms + i, 1.0
+                if i >= freedoms:
+                    left, row, sign = column3(contact, c, 6), contact_body[c][1] * freedoms + i - freedoms, -1.0
+                pushed = sign * (G.transpose() @ row_of_jacobian(dim, i % freedoms, left))
+                for j in range(sides * freedoms):
+                    right, place, turn = column3(contact, c, 3), contact_body[c][0] * freedoms + j, 1.0
+                    if j >= freedoms:
+                        right, place, turn = column3(contact, c, 6), contact_body[c][1] * freedoms + j - freedoms, -1.0
+                    at = base + row * n + place
+                    matrix[at] = matrix[at] + turn * pushed.dot(row_of_jacobian(dim, j % freedoms, right))
+
+
+@ti.func
+def eliminate(e, n, dof: ti.template(), matrix: ti.template()):
+    """Solve ``matrix x = DELTA`` in place: Gaussian elimination with partial pivoting."""
+    base, at = e * n * n, e * n
+    for p in range(n):
+        best, largest = p, ti.abs(matrix[base + p * n + p])
+        for i in range(p + 1, n):
+            size = ti.abs(matrix[base + i * n + p])
+            if size > largest:
+                best, largest = i, size
+        if best != p:
+            for j in range(p, n):
+                swap = matrix[base + p * n + j]
+                matrix[base + p * n + j] = matrix[base + best * n + j]
+                matrix[base + best * n + j] = swap
+            other = dof[at + p, DELTA]
+            dof[at + p, DELTA] = dof[at + best, DELTA]
+            dof[at + best, DELTA] = other
+        for i in range(p + 1, n):
+            factor = matrix[base + i * n + p] / matrix[base + p * n + p]
+            if factor != 0.0:
+                for j in range(p + 1, n):
+                    matrix[base + i * n + j] = matrix[base + i * n + j] - factor * matrix[base + p * n + j]
+                dof[at + i, DELTA] = dof[at + i, DELTA] - factor * dof[at + p, DELTA]
+    for back in range(n):
+        i = n - 1 - back
+        total = dof[at + i, DELTA]
+        for j in range(i + 1, n):
+            total = total - matrix[base + i * n + j] * dof[at + j, DELTA]
+        dof[at + i, DELTA] = total / matrix[base + i * n + i]
+
+
+@ti.func
+def copy_column(dof: ti.template(), at, n, source, target):
+    """One column of ``dof`` into another."""
+    for i in range(at, at + n):
+        dof[i, target] = dof[i, source]
+
+
+@ti.func
+def solve(dim: ti.template(), e, bodies, first, count, tolerance, dof: ti.template(), matrix: ti.template(),
+          contact: ti.template(), contact_body: ti.template(), heft: ti.template(), inertia_world: ti.template()):
+    """Velocity after the step into NOW, from FREE and BEFORE. Returns whether it converged, and factorisations.
+
+    Written as one loop around one evaluation of the residual, because every evaluation in the text is compiled anew:
+    ``phase`` says what is evaluated. Newton starts from the better of the velocity before (resting contact) and the one
+    without contacts (flight).
+    """
+    freedoms = ti.static(3 if dim == 2 else 6)
+    n = bodies * freedoms
+    at = e * n
+    converged, work, stage, lagged, iteration, cut = 0, 0, 0, 0, 0, 0
+    norm, step, taken, least, soft = 0.0, 1.0, 1.0, 0.0, 1.0
+    phase, column = START, BEFORE
+    while phase != DONE:
+        value, size = residual(dim, column, e, bodies, first, count, lagged, soft, dof, contact, contact_body, heft,
+                               inertia_world)
+        enough = tolerance * (1.0 + size)
+        if phase == START:
+            if column == BEFORE:
+                least = value
+                column = FREE
+            else:
+                copy_column(dof, at, n, ti.select(least < value, BEFORE, FREE), NOW)
+                phase, column = ITERATE, NOW
+        elif phase == FREEZE:
+            for c in range(first, first + count):
+                contact[c][FROZEN] = contact[c][NORMAL]
+            phase, lagged, iteration = ITERATE, 1, 0
+        elif phase == ITERATE:
+            if value <= enough and lagged == 0 and soft == 1.0:
+                converged = 1
+                phase = DONE
+            elif value <= enough or iteration == ITERATIONS or (iteration > 2 and least >= 0.999 * norm):
+                # this round can do no more, or has done what it can
+                stage = stage + 1
+                lagged = 0
+                iteration = 0
+                soft = 1.0
+                for _ in range(stage, SHARP):
+                    soft = 4.0 * soft
+                phase = ITERATE
+                if stage < EASED or stage > SHARP:
+                    soft = 1.0
+                    phase = ti.select(stage % 3 == 0, ITERATE, FREEZE)
+                if stage == EASED:
+                    copy_column(dof, at, n, FREE, NOW)
+                if stage == ROUNDS:
+                    phase = DONE
+            else:
+                norm = value
+                work = work + 1
+                iteration = iteration + 1
+                for i in range(at, at + n):
+                    dof[i, DELTA] = -dof[i, RESIDUAL]
+                assemble(dim, e, bodies, first, count, lagged, soft, 0, dof, matrix, contact, contact_body, heft,
+                         inertia_world)
+                eliminate(e, n, dof, matrix)
+                phase, column, step, cut, least = SEARCH, TRIAL, 1.0, 0, -1.0
+                for i in range(at, at + n):
+                    dof[i, TRIAL] = dof[i, NOW] + dof[i, DELTA]
+        else:
+            if least < 0.0 or value < least:
+                least = value
+                taken = step
+            cut = cut + 1
+            if value < norm * (1.0 - 0.1 * step) or cut == CUTS:
+                step = taken
+                phase, column = ITERATE, NOW
+            else:
+                step = 0.4 * step
+            for i in range(at, at + n):
+                dof[i, column] = dof[i, NOW] + step * dof[i, DELTA]
+    return converged, work

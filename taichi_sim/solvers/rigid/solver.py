@@ -1,0 +1,144 @@
+"""The rigid body solver: runs steps forwards and backwards within one segment of the timeline."""
+
+import numpy as np
+
+from taichi_sim.core.launch import Launch
+from taichi_sim.core.store import Store
+from taichi_sim.runtime import Runtime
+from taichi_sim.solvers.rigid import kernels
+from taichi_sim.solvers.rigid.arrays import RigidPlan, declare, domain_sizes
+
+#: What went wrong in a rollout; ``flag[e, 0]`` and :class:`RigidTrouble`.
+UNSOLVED, CROWDED, NOT_FINITE = 1, 2, 3
+
+#: Residual of the velocity problem beside the size of its terms (``√J``, metric of the inverse mass).
+TOLERANCE = {"f64": 1e-12, "f32": 1e-5}
+
+#: Gap below which a contact is looked at whatever the speed, m.
+MARGIN = 1e-3
+
+
+class RigidTrouble(Exception):
+    """A rollout that cannot go on; the simulation turns it into a sentence with names."""
+
+    def __init__(self, kind: int, substep: int, env: int, detail: int) -> None:
+        super().__init__(kind)
+        self.kind, self.substep, self.env, self.detail = kind, substep, env, detail
+
+    def __str__(self) -> str:
+        return {
+            UNSOLVED: f"step {self.substep}, environment {self.env}: the velocities of {self.detail} contacts could "
+            "not be found; use a smaller step, less friction or a smaller stiffness",
+            CROWDED: f"step {self.substep}, environment {self.env}: more than {self.detail} contacts; give the solver "
+            "a larger capacity",
+            NOT_FINITE: f"step {self.substep}, environment {self.env}: a velocity is not finite; use a smaller step",
+        }[self.kind]
+
+
+class RigidSolver:
+    """State, parameters and launches of one compiled scene; a :class:`~taichi_sim.timeline.timeline.Stepper`.
+
+    ``slots`` is one more than the longest segment, ``substeps`` the number of steps in a frame.
+    """
+
+    def __init__(
+        self, runtime: Runtime, plan: RigidPlan, substeps: int, frames: int, slots: int, plain: bool = False
+    ) -> None:
+        self.plan = plan
+        self.substeps = substeps
+        self.start = 0
+        self.store = Store(runtime, declare(plan.dim), domain_sizes(plan, slots), plan.dim, slots, frames, 1)
+        self._plain = plain
+        self._bound: dict[str, Launch] = {}
+        self._fill_constants()
+
+    def _fill_constants(self) -> None:
+        p, store = self.plan, self.store
+        counts = [p.bodies, len(p.point_body), len(p.plane_body), p.surfaces, len(p.candidates), p.capacity]
+        store.write("extent", np.array(counts, np.int32))
+        store.write("settings", np.array([TOLERANCE[store.runtime.precision], MARGIN]))
+        for name, values in (
+            ("candidate", p.candidates), ("point_body", p.point_body), ("plane_body", p.plane_body), ("box", p.boxes)
+        ):  # fmt: skip
+            if len(values):
+                store.write(name, np.array(values, np.int32))
+        store.zero(["flag", "force", "torque", "kick", "touching"])
+
+    def _launch(self, name: str) -> Launch:
+        if name not in self._bound:
+            fixed = {"dim": self.plan.dim, "boxes": bool(self.plan.boxes)}
+            bind = kernels.segment.bind if name == "segment" else kernels.segment.bind_adjoint
+            self._bound[name] = bind(self.store, self._plain, **fixed)
+        return self._bound[name]
+
+    # ---- a segment ----
+
+    def begin(self, start: int) -> None:
+        """Start a segment at absolute step ``start``; slot 0 holds its state."""
+        self.start = start
+        self.store.zero(["flag"])
+
+    def forward(self, k0: int, k1: int, record: bool) -> None:
+        """Steps of slots ``k0 … k1``. The tape is always written: recording changes nothing.
+
+        Raises :class:`RigidTrouble` where the velocity problem has no solution or a number is not finite.
+        """
+        self._launch("segment")(self.plan.envs, k0, k1, self.start, self.substeps)
+        flags = self.store.view("flag")
+        if flags[:, 0].any():
+            env = int(np.argmin(np.where(flags[:, 0] > 0, flags[:, 1], np.iinfo(np.int32).max)))
+            kind, slot, detail = (int(i) for i in flags[env])
+            raise RigidTrouble(kind, self.start + slot, env, detail)
+
+    def backward(self, k0: int, k1: int) -> None:
+        """Carry the adjoint of slot ``k1`` back to slot ``k0``."""
+        self._launch("segment_adjoint")(self.plan.envs, k0, k1, self.start, self.substeps)
+
+    # ---- state as the timeline stores it ----
+
+    def read_slot(self, k: int) -> dict[str, np.ndarray]:
+        """Copy of the state of slot ``k``."""
+        return {name: np.array(self.store.view(name)[k]) for name in self.store.states()}
+
+    def write_first_slot(self, state: dict[str, np.ndarray]) -> None:
+        """Put a state into slot 0 (call :meth:`begin` first)."""
+        for name, values in state.items():
+            whole = self.store.view(name)
+            whole[0] = values
+            if self.store.runtime.arch != "cpu":
+                self.store.write(name, whole)
+
+    # ---- what users see ----
+
+    def synchronous_velocity(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Velocity and spin of slot ``k`` at the time of its positions: (envs * bodies, dim), (envs * bodies, 1 or 3).
+
+        Velocities are stored half a kick behind. What is missing is the free motion of half a kick,
+        ``v + kick/2 (g + F/m)``, and ``ω + kick/2 α`` with Euler's equations; a body in contact keeps the velocity it
+        has, which already answers to the positions (first order in contact, second order elsewhere).
+        """
+        self._synchronise(k, "out")
+        return np.array(self.store.view("velocity_out")), np.array(self.store.view("spin_out"))
+
+    def add_velocity_adjoint(self, k: int, velocity: np.ndarray, spin: np.ndarray) -> None:
+        """Add what enters at :meth:`synchronous_velocity` of slot ``k``, to the adjoints of state and parameters."""
+        self.store.write("velocity_out", velocity)
+        self.store.write("spin_out", spin)
+        self._synchronise(k, "adjoint")
+
+    def _synchronise(self, k: int, way: str) -> None:
+        op, name = kernels.synchronise, f"synchronise_{way}"
+        if name not in self._bound:
+            bind = op.bind if way == "out" else op.bind_adjoint
+            self._bound[name] = bind(self.store, self._plain, dim=self.plan.dim)
+        frame = min(max(0, self.start + k - 1) // self.substeps, self.store.view("force").shape[0] - 1)
+        self._bound[name](self.plan.envs, self.plan.bodies, k, frame)
+
+    def clear_adjoints(self) -> None:
+        """Set every adjoint to zero, before a backward sweep."""
+        self.store.zero(name for name in self.store.arrays if name.startswith("d_"))
+
+    def close(self) -> None:
+        """Free all memory."""
+        self._bound.clear()
+        self.store.close()

@@ -1,0 +1,94 @@
+"""Small rigid scenes run directly on the solver, and their gradients beside central differences."""
+
+import numpy as np
+
+from taichi_sim import runtime
+from taichi_sim.solvers.rigid.assembly import Assembly
+from taichi_sim.solvers.rigid.solver import RigidSolver
+
+STATE = ("position", "rotation", "velocity", "spin")
+PARAMETERS = (
+    "mass", "inertia", "centre", "point", "radius", "plane_normal", "plane_offset", "friction", "stiffness", "damping",
+    "stiction", "gravity", "dt",
+)  # fmt: skip
+INPUTS = ("force", "torque")
+
+
+def build(assembly: Assembly, steps: int, envs: int = 1, frames: int = 1) -> RigidSolver:
+    """A solver with room for ``steps`` steps, filled."""
+    solver = RigidSolver(runtime.current(), assembly.plan(envs), -(-steps // frames), frames, steps + 1)
+    assembly.fill(solver)
+    return solver
+
+
+def run(solver: RigidSolver, steps: int) -> None:
+    """All steps from slot 0."""
+    solver.begin(0)
+    solver.forward(0, steps, True)
+
+
+class Rollout:
+    """A scalar of the last slot, and its gradient by the hand-written adjoints."""
+
+    def __init__(self, solver: RigidSolver, steps: int, synchronous: bool = False) -> None:
+        rng = np.random.default_rng(0)
+        self.synchronous = synchronous
+        self.solver, self.steps = solver, steps
+        self.weights = {n: rng.normal(0, 1, solver.store.view(n)[0].shape) for n in STATE}
+
+    def value(self) -> float:
+        run(self.solver, self.steps)
+        last = self.solver.read_slot(self.steps)
+        if self.synchronous:
+            last["velocity"], last["spin"] = self.solver.synchronous_velocity(self.steps)
+        return float(sum(np.sum(w * last[n]) for n, w in self.weights.items()))
+
+    def gradient(self) -> dict[str, np.ndarray]:
+        self.value()
+        store = self.solver.store
+        self.solver.clear_adjoints()
+        for n, w in self.weights.items():
+            if n in ("position", "rotation") or not self.synchronous:
+                store.write(f"d_{n}", w)
+        if self.synchronous:
+            self.solver.add_velocity_adjoint(self.steps, self.weights["velocity"], self.weights["spin"])
+        self.solver.backward(0, self.steps)
+        found = {n: np.array(store.view(f"d_{n}")) for n in STATE}
+        return found | {n: store.reduced_adjoint(n) for n in PARAMETERS + INPUTS}
+
+    def place(self, name: str) -> np.ndarray:
+        """Where the values of an array are, writable."""
+        view = self.solver.store.view(name)
+        return view[0] if name in STATE else view
+
+    def difference(self, name: str, direction: np.ndarray, step: float) -> float:
+        """Extrapolated central difference along ``direction``."""
+        place = self.place(name)
+        kept = np.array(place)
+
+        def central(h: float) -> float:
+            values = []
+            for sign in (1, -1):
+                place[...] = kept + sign * h * direction
+                values.append(self.value())
+            place[...] = kept
+            return (values[0] - values[1]) / (2 * h)
+
+        return (4 * central(step / 2) - central(step)) / 3
+
+    def check(self, names: tuple[str, ...], tolerance: float, steps: dict[str, float] | None = None) -> None:
+        """Relative error of the gradient along a random direction of each array; asserts all are below."""
+        gradient = self.gradient()
+        rng = np.random.default_rng(5)
+        errors = {}
+        for name in names:
+            place = self.place(name)
+            direction = rng.normal(0, 1, place.shape)
+            size = (steps or {}).get(name, 1e-4) * max(1e-2, float(np.abs(place).max()))
+            mine = float(np.sum(gradient[name] * direction))
+            truth = [self.difference(name, direction, size * s) for s in (1.0, 0.1)]
+            scale = max(abs(mine), 1e-3 * float(np.linalg.norm(gradient[name]) * np.linalg.norm(direction)), 1e-12)
+            errors[name] = min(abs(mine - t) for t in truth) / scale
+        bad = {n: e for n, e in errors.items() if not e < tolerance}
+        assert not bad, f"{bad} (all: {errors})"
+        return errors
