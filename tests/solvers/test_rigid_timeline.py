@@ -8,6 +8,8 @@ from rigid_case import STATE, run
 from test_rigid_contact import tumble
 from test_rigid_pairs import collide, momenta
 
+from taichi_sim import runtime
+from taichi_sim.solvers.rigid.arrays import footprint
 from taichi_sim.timeline.schedule import Schedule
 from taichi_sim.timeline.timeline import Timeline
 
@@ -41,8 +43,6 @@ def test_gradients_do_not_depend_on_checkpoints(f64, segment):
 
 
 def test_single_precision_agrees(f64):
-    from taichi_sim import runtime
-
     def end():
         solver = tumble(3)
         run(solver, 40)
@@ -72,3 +72,10 @@ def test_high_friction_converges(f64, friction):
         store.view("stiction")[...] = 1e-4
         run(solver, 150)
         print(dim, friction, store.view("taped_count")[:150, 0, 1].max())
+
+
+@pytest.mark.parametrize("precision", ["f32", "f64"])
+def test_memory_is_known_beforehand(precision):
+    runtime.start(precision, threads=2)
+    solver = collide(3, "sb", envs=3)
+    assert solver.store.bytes == footprint(solver.plan, precision, 1, 31)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from taichi_sim.core.array import Array
 
 #: Kinds of contact candidates: what is looked at in every step.
@@ -127,3 +129,19 @@ def domain_sizes(p: RigidPlan, slots: int) -> dict[str, int]:
         "settings": 2,
         "extent": 6,
     }
+
+
+def footprint(plan: RigidPlan, precision: str, frames: int, slots: int) -> int:
+    """Bytes the solver's arrays will take."""
+    sizes = domain_sizes(plan, slots)
+    total = 0
+    for a in declare(plan.dim):
+        count = int(np.prod(a.domain_shape(sizes), dtype=np.int64))
+        each = a.bytes_each(precision, plan.dim)
+        lead = {"state": slots, "input": frames}.get(a.role, 1)
+        total += lead * count * each
+        if a.role == "state" and a.differentiable:
+            total += count * each
+        elif a.role in ("param", "input"):  # adjoints of parameters are always f64
+            total += lead * count * each * (2 if precision == "f32" else 1)
+    return total

@@ -143,7 +143,8 @@ def detect(dim: ti.template(), boxes: ti.template(), e, k, dt, margin, extent: t
            taped: ti.template(), taped_count: ti.template(), flag: ti.template()):
     """Put on the tape of slot ``k`` every contact whose gap is below ``margin + 2 h |v|``.
 
-    One too many costs time only: the law gives it no impulse.
+    The speed is the larger one before and after the kick. One contact too many costs time only: the law gives it no
+    impulse. A body made faster than that by a blow in the same step meets what it then reaches one step later.
     """
     for c in range(extent[4]):
         kind, i, j, surface = candidate[c][0], candidate[c][1], candidate[c][2], candidate[c][3]
