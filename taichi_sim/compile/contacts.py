@@ -123,7 +123,9 @@ class Contacts(Binding):
                 local = _local(obstacle, image, self.points[candidates])
                 close |= ((local > lower - 2 * reach) & (local < upper + 2 * reach)).all(axis=1)
             candidates = candidates[close]
-        distance = self._around(obstacle, position, self.points[candidates]).mean(axis=(1, 2))
+        distance = self._around(obstacle, position, self.points[candidates], WIDTH * self.plan.spacing).mean(
+            axis=(1, 2)
+        )
         return candidates[distance < reach]
 
     def check(self, obstacle: ObstacleContact, position: np.ndarray) -> None:
@@ -226,9 +228,8 @@ class Contacts(Binding):
         store.write("contact_normal", normal)
         store.write("contact_alpha", alpha)
 
-    def _around(self, obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """(n, dim, 2) distances before and behind points (n, dim) along every axis."""
-        h = WIDTH * self.plan.spacing
+    def _around(self, obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray, h: float) -> np.ndarray:
+        """(n, dim, 2) distances ``h`` before and behind points (n, dim) along every axis."""
         ends = [[self.distance(obstacle, position, points + s * h * e) for s in SIDES] for e in np.eye(self.plan.dim)]
         return np.moveaxis(np.array(ends), 2, 0)
 
@@ -237,8 +238,9 @@ class Contacts(Binding):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Outward unit normal (n, dim), weight (n,), d weight/d distance (n,) at nodes, and the length (n, 1) of the
         distance's gradient, whose direction the normal is."""
-        around = self._around(obstacle, position, points)
-        gradient = (around[..., 0] - around[..., 1]) / (2 * WIDTH * self.plan.spacing)
+        h = WIDTH * self.plan.spacing
+        around = self._around(obstacle, position, points, h)
+        gradient = (around[..., 0] - around[..., 1]) / (2 * h)
         length = np.linalg.norm(gradient, axis=1, keepdims=True)
         n = np.where(length > SHORT, gradient / np.maximum(length, SHORT), np.eye(self.plan.dim)[-1])
         reach = RAMP * self.plan.spacing
@@ -289,8 +291,8 @@ class Contacts(Binding):
     def _slope(self, obstacle: ObstacleContact, position: np.ndarray, points: np.ndarray) -> np.ndarray:
         """(n, dim) derivative of the distance, as exact as differences are."""
         h = 1e-5 * self.plan.spacing
-        ends = [[self.distance(obstacle, position, points + s * h * e) for s in SIDES] for e in np.eye(self.plan.dim)]
-        return np.array([(front - back) / (2 * h) for front, back in ends]).T
+        around = self._around(obstacle, position, points, h)
+        return (around[..., 0] - around[..., 1]) / (2 * h)
 
 
 def _turn(obstacle: ObstacleContact, dim: int) -> tuple[np.ndarray, np.ndarray]:

@@ -83,6 +83,14 @@ class Store:
         else:
             array.from_numpy(np.ascontiguousarray(values, dtype=array.to_numpy().dtype))
 
+    def write_first_slot(self, state: Mapping[str, np.ndarray]) -> None:
+        """Fill slot 0 of state arrays by name."""
+        for name, values in state.items():
+            whole = self.view(name)
+            whole[0] = values
+            if name not in self._views:
+                self.write(name, whole)
+
     def zero(self, names: Iterable[str]) -> None:
         """Set arrays to zero."""
         for name in names:

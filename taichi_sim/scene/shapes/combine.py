@@ -1,5 +1,6 @@
 """Shapes put together and cut."""
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,8 @@ class Combined(Shape):
         self.notes = tuple(note for shape in inner for note in shape.notes)
         self._moments: tuple[float, np.ndarray] | None = None
 
-    def _measure(self) -> tuple[float, np.ndarray]:
-        raise NotImplementedError
+    @abstractmethod
+    def _measure(self) -> tuple[float, np.ndarray]: ...
 
     def moments(self) -> tuple[float, np.ndarray]:
         if self._moments is None:

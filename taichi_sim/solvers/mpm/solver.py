@@ -279,15 +279,7 @@ class MpmSolver:
 
     def write_first_slot(self, state: dict[str, np.ndarray]) -> None:
         """Put a state into slot 0 (call :meth:`begin` first)."""
-        for name, values in state.items():
-            whole = self.store.view(name)
-            whole[0] = values
-            if self.store.runtime.arch != "cpu":
-                self.store.write(name, whole)
-
-    def carry_over(self, k: int) -> None:
-        """Make slot ``k`` the first slot of the next segment."""
-        self.write_first_slot(self.read_slot(k))
+        self.store.write_first_slot(state)
 
     def _places(self, epoch: int) -> np.ndarray:
         """Place in body order, over all environments, of every particle in the order of ``epoch``."""

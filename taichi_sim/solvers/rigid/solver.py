@@ -102,11 +102,7 @@ class RigidSolver:
 
     def write_first_slot(self, state: dict[str, np.ndarray]) -> None:
         """Put a state into slot 0 (call :meth:`begin` first)."""
-        for name, values in state.items():
-            whole = self.store.view(name)
-            whole[0] = values
-            if self.store.runtime.arch != "cpu":
-                self.store.write(name, whole)
+        self.store.write_first_slot(state)
 
     # ---- what users see ----
 
