@@ -32,8 +32,8 @@ START, ITERATE, SEARCH, FREEZE, DONE = 0, 1, 2, 3, 4
 #: each time, to its own value (a sharp corner is what Newton's method jumps over); then lagged and exact ones again.
 EASED, SHARP, ROUNDS = 4, 14, 24
 
-#: Iterations of a round, and cuts of a step.
-ITERATIONS, CUTS = 20, 10
+#: Iterations of a round, cuts of a step, and evaluations of a line search.
+ITERATIONS, CUTS, SEARCHES = 20, 8, 24
 
 
 @ti.func
@@ -210,20 +210,30 @@ def copy_column(dof: ti.template(), at, n, source, target):
 
 
 @ti.func
+def along(at, n, dof: ti.template()):
+    """Residual along the Newton step; of a convex problem the slope of its energy."""
+    total = 0.0
+    for i in range(at, at + n):
+        total = total + dof[i, DELTA] * dof[i, RESIDUAL]
+    return total
+
+
+@ti.func
 def solve(dim: ti.template(), e, bodies, first, count, tolerance, loose, dof: ti.template(), matrix: ti.template(),
           contact: ti.template(), contact_body: ti.template(), heft: ti.template(), inertia_world: ti.template()):
     """Velocity after the step into NOW, from FREE and BEFORE. Returns whether it converged, and factorisations.
 
     Written as one loop around one evaluation of the residual, because every evaluation in the text is compiled anew:
     ``phase`` says what is evaluated. Newton starts from the better of the velocity before (resting contact) and the one
-    without contacts (flight). A residual below ``loose`` will do where it falls no further (impacts: their stiffness
-    magnifies rounding).
+    without contacts (flight). A residual below ``loose`` will do where it falls no longer tenfold (impacts: their
+    stiffness magnifies rounding).
     """
     freedoms = ti.static(3 if dim == 2 else 6)
     n = bodies * freedoms
     at = e * n
     converged, work, stage, lagged, iteration, cut = 0, 0, 0, 0, 0, 0
     norm, step, taken, least, soft = 0.0, 1.0, 1.0, 0.0, 1.0
+    low, high, below, above = 0.0, 1.0, 0.0, 0.0
     phase, column = START, BEFORE
     while phase != DONE:
         value, size = residual(dim, column, e, bodies, first, count, lagged, soft, dof, contact, contact_body, heft,
@@ -242,7 +252,7 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, loose, dof: ti
             phase, lagged, iteration = ITERATE, 1, 0
         elif phase == ITERATE:
             stalled = iteration > 2 and least >= 0.999 * norm
-            good = value <= enough or (stalled and value <= loose * (1.0 + size))
+            good = value <= enough or (iteration > 1 and least >= 0.1 * norm and value <= loose * (1.0 + size))
             if good and lagged == 0 and soft == 1.0:
                 converged = 1
                 phase = DONE
@@ -272,6 +282,7 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, loose, dof: ti
                          inertia_world)
                 eliminate(e, n, dof, matrix)
                 phase, column, step, cut, least = SEARCH, TRIAL, 1.0, 0, -1.0
+                low, high, below, above = 0.0, 1.0, along(at, n, dof), 0.0
                 for i in range(at, at + n):
                     dof[i, TRIAL] = dof[i, NOW] + dof[i, DELTA]
         else:
@@ -279,11 +290,21 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, loose, dof: ti
                 least = value
                 taken = step
             cut = cut + 1
-            if value < norm * (1.0 - 0.1 * step) or cut == CUTS:
+            if value < norm * (1.0 - 0.1 * step) or cut == SEARCHES:
                 step = taken
                 phase, column = ITERATE, NOW
             else:
-                step = 0.4 * step
+                slope = along(at, n, dof)
+                if slope > 0.0 and below < 0.0:
+                    below = ti.select(cut > CUTS, 0.5 * below, below)
+                    high, above = step, slope
+                elif above > 0.0:
+                    above = ti.select(cut > CUTS, 0.5 * above, above)
+                    low, below = step, slope
+                if above > 0.0 and cut >= CUTS:  # the root of the slope lies between: Illinois
+                    step = (low * above - high * below) / (above - below)
+                else:
+                    step = 0.4 * step
             for i in range(at, at + n):
                 dof[i, column] = dof[i, NOW] + step * dof[i, DELTA]
     return converged, work
