@@ -233,7 +233,7 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, loose, dof: ti
     at = e * n
     converged, work, stage, lagged, iteration, cut = 0, 0, 0, 0, 0, 0
     norm, step, taken, least, soft = 0.0, 1.0, 1.0, 0.0, 1.0
-    low, high, below, above = 0.0, 1.0, 0.0, 0.0
+    low, high, below, above, steep = 0.0, 1.0, 0.0, 0.0, 0.0
     phase, column = START, BEFORE
     while phase != DONE:
         value, size = residual(dim, column, e, bodies, first, count, lagged, soft, dof, contact, contact_body, heft,
@@ -251,7 +251,9 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, loose, dof: ti
                 contact[c][FROZEN] = contact[c][NORMAL]
             phase, lagged, iteration = ITERATE, 1, 0
         elif phase == ITERATE:
-            stalled = iteration > 2 and least >= 0.999 * norm
+            stalled = lagged == 0 and iteration > 2 and least >= 0.999 * norm
+            if lagged == 1:
+                enough = loose * (1.0 + size)
             good = value <= enough or (iteration > 1 and least >= 0.1 * norm and value <= loose * (1.0 + size))
             if good and lagged == 0 and soft == 1.0:
                 converged = 1
@@ -282,7 +284,8 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, loose, dof: ti
                          inertia_world)
                 eliminate(e, n, dof, matrix)
                 phase, column, step, cut, least = SEARCH, TRIAL, 1.0, 0, -1.0
-                low, high, below, above = 0.0, 1.0, along(at, n, dof), 0.0
+                steep = along(at, n, dof)
+                low, high, below, above = 0.0, 1.0, steep, 0.0
                 for i in range(at, at + n):
                     dof[i, TRIAL] = dof[i, NOW] + dof[i, DELTA]
         else:
@@ -290,18 +293,22 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, loose, dof: ti
                 least = value
                 taken = step
             cut = cut + 1
-            if value < norm * (1.0 - 0.1 * step) or cut == SEARCHES:
-                step = taken
+            slope = along(at, n, dof)
+            good = value < norm * (1.0 - 0.1 * step)
+            if lagged == 1:  # convex: down its energy, whatever the residual does
+                good = ti.abs(slope) <= 0.25 * ti.abs(steep)
+            if good or cut == SEARCHES:
+                if not good:
+                    step = taken
                 phase, column = ITERATE, NOW
             else:
-                slope = along(at, n, dof)
                 if slope > 0.0 and below < 0.0:
-                    below = ti.select(cut > CUTS, 0.5 * below, below)
+                    below = ti.select(cut > CUTS or lagged == 1, 0.5 * below, below)
                     high, above = step, slope
                 elif above > 0.0:
-                    above = ti.select(cut > CUTS, 0.5 * above, above)
+                    above = ti.select(cut > CUTS or lagged == 1, 0.5 * above, above)
                     low, below = step, slope
-                if above > 0.0 and cut >= CUTS:  # the root of the slope lies between: Illinois
+                if above > 0.0 and (cut >= CUTS or lagged == 1):  # the root of the slope lies between: Illinois
                     step = (low * above - high * below) / (above - below)
                 else:
                     step = 0.4 * step
