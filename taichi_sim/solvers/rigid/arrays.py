@@ -126,7 +126,7 @@ def declare(dim: int) -> tuple[Array, ...]:
         scratch("contact", (17,), "room", "contacts of the step, columns of geometry.py"),
         scratch("contact_body", (2,), "room", "their bodies A and B, -1 for the world", "int"),
         scratch("taped", (4,), ("slot", "room"), "contacts of every step: kind, a, b, surface", "int"),
-        scratch("taped_count", (2,), ("slot", "env"), "contacts of every step, factorisations of its solve", "int"),
+        scratch("taped_count", (3,), ("slot", "env"), "contacts of every step, factorisations of its solve, law", "int"),
         scratch("chain", (2,), ("slot", "env"), "pieces of every step: first slot in the pool, impacts", "int"),
         scratch("piece", (2,), ("pool", "env"), "before an impact: time of flight, 1 if the gap set it; after: rest"),
         scratch("flown", (6,), ("pool", "body"), "velocity and spin the flight to an impact would have ended with"),

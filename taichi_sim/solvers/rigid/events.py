@@ -215,7 +215,7 @@ def fly(dim: ti.template(), e, k, p, hit, count, tau, rest, exact, extent: ti.te
         taped[p, c] = taped[k, c]
     taped[p, first] = taped[k, hit]
     taped[p, hit] = taped[k, first]
-    taped_count[p, e] = ti.Vector([count, 0])
+    taped_count[p, e] = ti.Vector([count, 0, 0])
     piece[row, e] = ti.Vector([tau, exact])
     piece[row + 1, e] = ti.Vector([rest - tau, 0.0])
     kick[p, e] = 0.0

@@ -104,7 +104,7 @@ def segment(
                     orient(dim, e, extent, turned, centre, point, plane_normal, plane_offset, point_body, plane_body,
                            arm, face)
                     if stage == FLIGHT:
-                        taped_count[s, e] = ti.Vector([0, 0])
+                        taped_count[s, e] = ti.Vector([0, 0, 0])
                         if rest > event_resolution(events, event_settings) * dt[e]:
                             detect(dim, boxes, e, s, rest, settings[1], extent, dof, position, radius, arm, face,
                                    point_body, plane_body, box, candidate, taped, taped_count, flag)
@@ -157,7 +157,7 @@ def segment(
                         stage = DONE
                     if target == k + 1 or move == 0.0:
                         copy_column(dof, e * extent[0] * freedoms_of(dim), extent[0] * freedoms_of(dim), NOW, TRIAL)
-                taped_count[s, e] = ti.Vector([acting, work])
+                taped_count[s, e] = ti.Vector([acting, work, ti.max(converged - 1, 0)])
                 if stage != LANDING:
                     fine = drift(dim, e, s, target, move, moving, extent, dof, contact, contact_body, taped_count,
                                  position, rotation, velocity, spin, touching)
@@ -221,6 +221,7 @@ def segment_adjoint(
                     clear_orient_adjoint(e, extent, arm_bar, face_bar)
                     clear_turned(e, extent[0], turned_bar)
                     count, impact, seed, moving = taped_count[s, e][0], 0, 0.0 * rest, NOW
+                    way = taped_count[s, e][2]
                     share, whole = 1.0 + 0.0 * rest, 1.0 + 0.0 * rest
                     if ti.static(events):
                         moving = TRIAL
@@ -259,12 +260,12 @@ def segment_adjoint(
                                 pace = 1.0 / (kick[s, e] + rest)
                                 d_kick[e] = ((1.0 - share) * share_bar + (1.0 - whole) * whole_bar) * pace
                                 rest_bar = rest_bar - (share * share_bar + whole * whole_bar) * pace
-                        solve_adjoint(dim, e, extent, count, dof, matrix, contact, contact_body, heft, inertia_world)
+                        solve_adjoint(dim, e, extent, count, way, dof, matrix, contact, contact_body, heft, inertia_world)
                     else:
                         for i in range(e * extent[0] * freedoms_of(dim), (e + 1) * extent[0] * freedoms_of(dim)):
                             dof[i, DELTA] = 0.0
                     h_bar = contacts_adjoint(
-                        dim, events, e, s, rest, impact, seed, count, extent, dof, position, radius, arm, face,
+                        dim, events, e, s, rest, impact, seed, count, way, extent, dof, position, radius, arm, face,
                         stiffness, restitution, event_settings, contact, contact_body, taped, arm_bar, face_bar,
                         d_position, d_velocity, d_spin, d_radius, d_friction, d_stiffness, d_damping, d_stiction,
                         d_restitution)

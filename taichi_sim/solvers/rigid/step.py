@@ -146,7 +146,7 @@ def clear_turned(e, bodies, turned_bar: ti.template()):
 
 
 @ti.func
-def contacts_adjoint(dim: ti.template(), events: ti.template(), e, k, h, impact, seed, count, extent: ti.template(),
+def contacts_adjoint(dim: ti.template(), events: ti.template(), e, k, h, impact, seed, count, way, extent: ti.template(),
                      dof: ti.template(), position: ti.template(), radius: ti.template(), arm: ti.template(),
                      face: ti.template(), stiffness: ti.template(), restitution: ti.template(),
                      event_settings: ti.template(), contact: ti.template(), contact_body: ti.template(),
@@ -170,8 +170,8 @@ def contacts_adjoint(dim: ti.template(), events: ti.template(), e, k, h, impact,
         n = column3(contact, c, 0)
         K, b, mu = contact[c][STIFF], contact[c][BIAS], contact[c][FRICTION]
         d, vs = contact[c][DAMPING], contact[c][STICTION]
-        gamma, _gn = impulse(motion, n, K, b, mu, d, vs, 0, 0.0)
-        y, n_bar, K_bar, b_bar, mu_bar, d_bar, vs_bar = impulse_adjoint(motion, n, K, b, mu, d, vs, z)
+        gamma, _gn = impulse(motion, n, K, b, mu, d, vs, way, 0.0)
+        y, n_bar, K_bar, b_bar, mu_bar, d_bar, vs_bar = impulse_adjoint(motion, n, K, b, mu, d, vs, way, z)
         s = e * extent[3] + taped[k, c][3]
         d_friction[s] = d_friction[s] + ti.cast(mu_bar, ti.f64)
         d_stiction[s] = d_stiction[s] + ti.cast(vs_bar, ti.f64)
@@ -242,11 +242,11 @@ def prepare_adjoint(dim: ti.template(), e, k, f, length, bodies, dof: ti.templat
 
 
 @ti.func
-def solve_adjoint(dim: ti.template(), e, extent: ti.template(), count, dof: ti.template(), matrix: ti.template(),
+def solve_adjoint(dim: ti.template(), e, extent: ti.template(), count, way, dof: ti.template(), matrix: ti.template(),
                   contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
                   inertia_world: ti.template()):
     """``z`` of ``Hᵀ z = v_bar``, in place in DELTA."""
     freedoms = ti.static(3 if dim == 2 else 6)
     bodies = extent[0]
-    assemble(dim, e, bodies, e * extent[5], count, 0, 1.0, 1, dof, matrix, contact, contact_body, heft, inertia_world)
+    assemble(dim, e, bodies, e * extent[5], count, way, 1.0, 1, dof, matrix, contact, contact_body, heft, inertia_world)
     eliminate(e, bodies * freedoms, dof, matrix)
