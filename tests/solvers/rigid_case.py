@@ -9,7 +9,7 @@ from taichi_sim.solvers.rigid.solver import RigidSolver
 STATE = ("position", "rotation", "velocity", "spin")
 PARAMETERS = (
     "mass", "inertia", "centre", "point", "radius", "plane_normal", "plane_offset", "friction", "stiffness", "damping",
-    "stiction", "gravity", "dt",
+    "stiction", "restitution", "gravity", "dt",
 )  # fmt: skip
 INPUTS = ("force", "torque")
 

@@ -14,6 +14,29 @@ POINT_EDGE = 16
 
 
 @dataclass(frozen=True)
+class EventPlan:
+    """How impacts split a step (``events``): at most ``most`` in a step, after which contact is compliant.
+
+    ``threshold`` is the speed of approach from which an impact rebounds, m/s; ``touch`` the gap below which bodies
+    touch, m (about 1e-5 of their size). ``reserve`` impacts a step are kept for the adjoint, on the average over a
+    segment and in each environment.
+    """
+
+    most: int = 8
+    threshold: float = 0.05
+    touch: float = 1e-5
+    reserve: int = 2
+
+    def __post_init__(self) -> None:
+        if self.most < 1 or self.reserve < 1 or not self.threshold > 0 or not self.touch > 0:
+            raise ValueError(f"events: most, reserve, threshold and touch must be above 0, got {self}")
+
+    def pool(self, slots: int) -> int:
+        """Slots that hold the pieces of steps, two for each impact."""
+        return 2 * (self.reserve * (slots - 1) + self.most)
+
+
+@dataclass(frozen=True)
 class RigidPlan:
     """Sizes and topology of one compiled scene, the same in all environments.
 
@@ -21,7 +44,7 @@ class RigidPlan:
     the body that carries plane ``i``, -1 for the world. ``boxes[i]`` names the first of the ``2^dim`` points of box
     ``i`` and the first of its ``2 dim`` planes, in the order -x, +x, -y, ... ``candidates`` are (kind, a, b, surface):
     a point and a plane, two points, two boxes, or a point and a box. ``capacity`` is the room for contacts of one
-    environment.
+    environment. Without ``events`` contact is compliant only, and ``restitution`` is not looked at.
     """
 
     dim: int
@@ -33,11 +56,16 @@ class RigidPlan:
     candidates: tuple[tuple[int, int, int, int], ...] = ()
     surfaces: int = 1
     capacity: int = 0
+    events: EventPlan | None = None
 
     @property
     def freedoms(self) -> int:
         """Degrees of freedom of one environment."""
         return self.bodies * (3 if self.dim == 2 else 6)
+
+    def pool(self, slots: int) -> int:
+        """Slots beyond those of steps, for the pieces of steps that impacts split."""
+        return self.events.pool(slots) if self.events else 0
 
 
 def declare(dim: int) -> tuple[Array, ...]:
@@ -70,6 +98,7 @@ def declare(dim: int) -> tuple[Array, ...]:
         param("stiffness", (), "surface", "N/m", "k, normal stiffness of a point of contact"),
         param("damping", (), "surface", "s/m", "d, Hunt-Crossley damping"),
         param("stiction", (), "surface", "m/s", "vs, sliding speed below which friction falls off"),
+        param("restitution", (), "surface", "1", "e, speed after an impact over the speed before"),
         param("gravity", v, "env", "m/s²", "acceleration of everything"),
         param("dt", (), "env", "s", "step"),
     )
@@ -97,7 +126,12 @@ def declare(dim: int) -> tuple[Array, ...]:
         scratch("contact", (17,), "room", "contacts of the step, columns of geometry.py"),
         scratch("contact_body", (2,), "room", "their bodies A and B, -1 for the world", "int"),
         scratch("taped", (4,), ("slot", "room"), "contacts of every step: kind, a, b, surface", "int"),
-        scratch("taped_count", (2,), ("slot", "env"), "contacts of every step, factorisations of its solve", "int"),
+        scratch("taped_count", (3,), ("slot", "env"), "contacts of every step, factorisations of its solve, law", "int"),
+        scratch("chain", (2,), ("slot", "env"), "pieces of every step: first slot in the pool, impacts", "int"),
+        scratch("piece", (2,), ("pool", "env"), "before an impact: time of flight, 1 if the gap set it; after: rest"),
+        scratch("flown", (6,), ("pool", "body"), "velocity and spin the flight to an impact would have ended with"),
+        scratch("pool", (), "three", "most impacts in a step, first slot of the pool, its end", "int"),
+        scratch("event_settings", (), "four", "threshold [m/s], touch [m], stiffness of impacts, resolution of time"),
         scratch("candidate", (4,), "candidate", "kind, a, b, surface", "int"),
         scratch("point_body", (), "points", "body of a point", "int"),
         scratch("plane_body", (), "planes", "body of a plane, -1 for the world", "int"),
@@ -120,7 +154,8 @@ def domain_sizes(p: RigidPlan, slots: int) -> dict[str, int]:
         "freedom": p.envs * p.freedoms,
         "square": p.envs * p.freedoms**2,
         "room": p.envs * max(1, p.capacity),
-        "slot": slots,
+        "slot": slots + p.pool(slots),
+        "pool": p.pool(slots),
         "candidate": len(p.candidates),
         "points": len(p.point_body),
         "planes": len(p.plane_body),
@@ -128,6 +163,8 @@ def domain_sizes(p: RigidPlan, slots: int) -> dict[str, int]:
         "column": 6,
         "settings": 2,
         "extent": 6,
+        "three": 3,
+        "four": 4,
     }
 
 
@@ -138,7 +175,7 @@ def footprint(plan: RigidPlan, precision: str, frames: int, slots: int) -> int:
     for a in declare(plan.dim):
         count = int(np.prod(a.domain_shape(sizes), dtype=np.int64))
         each = a.bytes_each(precision, plan.dim)
-        lead = {"state": slots, "input": frames}.get(a.role, 1)
+        lead = {"state": sizes["slot"], "input": frames}.get(a.role, 1)
         total += lead * count * each
         if a.role == "state" and a.differentiable:
             total += count * each

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from taichi_sim.solvers.rigid.arrays import BOX_BOX, POINT_BOX, POINT_PLANE, POINT_POINT, RigidPlan
+from taichi_sim.solvers.rigid.arrays import BOX_BOX, POINT_BOX, POINT_PLANE, POINT_POINT, EventPlan, RigidPlan
 from taichi_sim.solvers.rigid.solver import RigidSolver
 
 
@@ -48,7 +48,8 @@ class Assembly:
         self._boxes: list[tuple[int, int]] = []
         self._walls: list[int] = []
         self.values = {
-            "friction": 0.5, "stiffness": 1e5, "damping": 5.0, "stiction": 1e-4, "dt": 1e-3,
+            "friction": 0.5, "stiffness": 1e5, "damping": 5.0, "stiction": 1e-4, "restitution": 0.0,
+            "dt": 1e-3,
         }  # fmt: skip
         self.gravity = np.zeros(dim)
 
@@ -116,14 +117,16 @@ class Assembly:
                 found += [(POINT_BOX, j, i, 0) for i in A.boxes for j in B.spheres]
         return found
 
-    def plan(self, envs: int = 1, capacity: int | None = None) -> RigidPlan:
-        """Sizes of the scene; ``capacity`` contacts at most an environment."""
+    def plan(self, envs: int = 1, capacity: int | None = None, events: EventPlan | None = None) -> RigidPlan:
+        """Sizes of the scene; ``capacity`` contacts at most an environment. Impacts are events where bodies rebound."""
+        if events is None and self.values["restitution"] > 0.0:
+            events = EventPlan()
         found = self.candidates()
         room = {POINT_PLANE: 1, POINT_POINT: 1, POINT_BOX: 1, BOX_BOX: 2**self.dim}
         most = min(sum(room[kind] for kind, *_ in found), 64 * max(1, len(self.bodies)))
         return RigidPlan(
             self.dim, envs, len(self.bodies), tuple(b for b, *_ in self._points), tuple(b for b, *_ in self._planes),
-            tuple(self._boxes), tuple(found), 1, most if capacity is None else capacity,
+            tuple(self._boxes), tuple(found), 1, most if capacity is None else capacity, events,
         )  # fmt: skip
 
     def fill(self, solver: RigidSolver) -> None:

@@ -3,7 +3,8 @@
 The matrix ``H = M + Σ Jᵀ G J`` is not symmetric, because friction follows the normal impulse. From a warm start one or
 two factorisations suffice as a rule. Where the residual stalls, two *lagged* solves (normal impulse in the friction
 frozen: a convex problem, after Castro et al. 2023, arXiv:2312.03908) bring the iterate nearer; where they do not help,
-friction is eased first. There is no silent last resort: what does not converge is reported, and the run stops.
+friction is eased first. The last resort is the similar law (``law``), which is convex; steps that needed it are marked
+on the tape. What does not converge even so is reported, and the run stops.
 
 One task works on one environment, all bodies of which form one dense problem. Its memory: ``dof``, a row for every
 degree of freedom, with the columns below.
@@ -20,7 +21,7 @@ from taichi_sim.solvers.rigid.geometry import (
     STIFF,
     column3,
 )
-from taichi_sim.solvers.rigid.law import impulse, impulse_slope
+from taichi_sim.solvers.rigid.law import EXACT, LAGGED, SIMILAR, impulse, impulse_slope
 
 #: Columns of ``dof``: velocity without contacts, iterate, trial, residual, right side and solution, velocity before.
 FREE, NOW, TRIAL, RESIDUAL, DELTA, BEFORE = 0, 1, 2, 3, 4, 5
@@ -32,8 +33,8 @@ START, ITERATE, SEARCH, FREEZE, DONE = 0, 1, 2, 3, 4
 #: each time, to its own value (a sharp corner is what Newton's method jumps over); then lagged and exact ones again.
 EASED, SHARP, ROUNDS = 4, 14, 24
 
-#: Iterations of a round, and cuts of a step.
-ITERATIONS, CUTS = 20, 10
+#: Iterations of a round, cuts of a step, and evaluations of a line search.
+ITERATIONS, CUTS, SEARCHES = 20, 8, 24
 
 
 @ti.func
@@ -210,19 +211,31 @@ def copy_column(dof: ti.template(), at, n, source, target):
 
 
 @ti.func
-def solve(dim: ti.template(), e, bodies, first, count, tolerance, dof: ti.template(), matrix: ti.template(),
+def along(at, n, dof: ti.template()):
+    """Residual along the Newton step; of a convex problem the slope of its energy."""
+    total = 0.0
+    for i in range(at, at + n):
+        total = total + dof[i, DELTA] * dof[i, RESIDUAL]
+    return total
+
+
+@ti.func
+def solve(dim: ti.template(), e, bodies, first, count, tolerance, loose, dof: ti.template(), matrix: ti.template(),
           contact: ti.template(), contact_body: ti.template(), heft: ti.template(), inertia_world: ti.template()):
-    """Velocity after the step into NOW, from FREE and BEFORE. Returns whether it converged, and factorisations.
+    """Velocity after the step into NOW, from FREE and BEFORE. Returns 1 where it converged, 3 where only the similar law
+    did, else 0; and factorisations.
 
     Written as one loop around one evaluation of the residual, because every evaluation in the text is compiled anew:
     ``phase`` says what is evaluated. Newton starts from the better of the velocity before (resting contact) and the one
-    without contacts (flight).
+    without contacts (flight). A residual below ``loose`` will do where it falls no longer tenfold (impacts: their
+    stiffness magnifies rounding).
     """
     freedoms = ti.static(3 if dim == 2 else 6)
     n = bodies * freedoms
     at = e * n
-    converged, work, stage, lagged, iteration, cut = 0, 0, 0, 0, 0, 0
+    converged, work, stage, lagged, iteration, cut = 0, 0, 0, EXACT, 0, 0
     norm, step, taken, least, soft = 0.0, 1.0, 1.0, 0.0, 1.0
+    low, high, below, above, steep = 0.0, 1.0, 0.0, 0.0, 0.0
     phase, column = START, BEFORE
     while phase != DONE:
         value, size = residual(dim, column, e, bodies, first, count, lagged, soft, dof, contact, contact_body, heft,
@@ -238,15 +251,19 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, dof: ti.templa
         elif phase == FREEZE:
             for c in range(first, first + count):
                 contact[c][FROZEN] = contact[c][NORMAL]
-            phase, lagged, iteration = ITERATE, 1, 0
+            phase, lagged, iteration = ITERATE, LAGGED, 0
         elif phase == ITERATE:
-            if value <= enough and lagged == 0 and soft == 1.0:
-                converged = 1
+            stalled = lagged == EXACT and iteration > 2 and least >= 0.999 * norm
+            if lagged != EXACT:
+                enough = loose * (1.0 + size)
+            good = value <= enough or (iteration > 1 and least >= 0.1 * norm and value <= loose * (1.0 + size))
+            if good and lagged != LAGGED and soft == 1.0:
+                converged = 1 + lagged
                 phase = DONE
-            elif value <= enough or iteration == ITERATIONS or (iteration > 2 and least >= 0.999 * norm):
+            elif value <= enough or iteration == ITERATIONS or stalled:
                 # this round can do no more, or has done what it can
                 stage = stage + 1
-                lagged = 0
+                lagged = EXACT
                 iteration = 0
                 soft = 1.0
                 for _ in range(stage, SHARP):
@@ -257,8 +274,10 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, dof: ti.templa
                     phase = ti.select(stage % 3 == 0, ITERATE, FREEZE)
                 if stage == EASED:
                     copy_column(dof, at, n, FREE, NOW)
-                if stage == ROUNDS:
-                    phase = DONE
+                if stage >= ROUNDS:
+                    phase, lagged = ITERATE, SIMILAR
+                    if stage == ROUNDS + 3:
+                        phase = DONE
             else:
                 norm = value
                 work = work + 1
@@ -269,6 +288,8 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, dof: ti.templa
                          inertia_world)
                 eliminate(e, n, dof, matrix)
                 phase, column, step, cut, least = SEARCH, TRIAL, 1.0, 0, -1.0
+                steep = along(at, n, dof)
+                low, high, below, above = 0.0, 1.0, steep, 0.0
                 for i in range(at, at + n):
                     dof[i, TRIAL] = dof[i, NOW] + dof[i, DELTA]
         else:
@@ -276,11 +297,25 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, dof: ti.templa
                 least = value
                 taken = step
             cut = cut + 1
-            if value < norm * (1.0 - 0.1 * step) or cut == CUTS:
-                step = taken
+            slope = along(at, n, dof)
+            good = value < norm * (1.0 - 0.1 * step)
+            if lagged != EXACT:  # convex: down its energy, whatever the residual does
+                good = ti.abs(slope) <= 0.25 * ti.abs(steep)
+            if good or cut == SEARCHES:
+                if not good:
+                    step = taken
                 phase, column = ITERATE, NOW
             else:
-                step = 0.4 * step
+                if slope > 0.0 and below < 0.0:
+                    below = ti.select(above > 0.0 and (cut > CUTS or lagged != EXACT), 0.5 * below, below)
+                    high, above = step, slope
+                elif above > 0.0:
+                    above = ti.select(cut > CUTS or lagged != EXACT, 0.5 * above, above)
+                    low, below = step, slope
+                if above > 0.0 and (cut >= CUTS or lagged != EXACT):  # the root of the slope lies between: Illinois
+                    step = (low * above - high * below) / (above - below)
+                else:
+                    step = 0.4 * step
             for i in range(at, at + n):
                 dof[i, column] = dof[i, NOW] + step * dof[i, DELTA]
     return converged, work

@@ -9,10 +9,13 @@ from taichi_sim.solvers.rigid import kernels
 from taichi_sim.solvers.rigid.arrays import RigidPlan, declare, domain_sizes
 
 #: What went wrong in a rollout; ``flag[e, 0]`` and :class:`RigidTrouble`.
-UNSOLVED, CROWDED, NOT_FINITE = 1, 2, 3
+UNSOLVED, CROWDED, NOT_FINITE, RATTLING = 1, 2, 3, 4
 
 #: Residual of the velocity problem beside the size of its terms (``√J``, metric of the inverse mass).
 TOLERANCE = {"f64": 1e-12, "f32": 1e-5}
+
+#: Stiffness of an impact times the contact's inverse mass, and the resolution of its time in steps (``impact``).
+IMPACT = {"f64": (1e6, 1e-14), "f32": (1e4, 1e-6)}
 
 #: Gap below which a contact is looked at whatever the speed, m.
 MARGIN = 1e-3
@@ -32,6 +35,8 @@ class RigidTrouble(Exception):
             CROWDED: f"step {self.substep}, environment {self.env}: more than {self.detail} contacts; give the solver "
             "a larger capacity",
             NOT_FINITE: f"step {self.substep}, environment {self.env}: a velocity is not finite; use a smaller step",
+            RATTLING: f"step {self.substep}, environment {self.env}: more than {self.detail} impacts since the last "
+            "checkpoint; reserve more impacts a step, or raise the threshold of impacts",
         }[self.kind]
 
 
@@ -47,7 +52,9 @@ class RigidSolver:
         self.plan = plan
         self.substeps = substeps
         self.start = 0
-        self.store = Store(runtime, declare(plan.dim), domain_sizes(plan, slots), plan.dim, slots, frames, 1)
+        sizes = domain_sizes(plan, slots)
+        self.store = Store(runtime, declare(plan.dim), sizes, plan.dim, sizes["slot"], frames, 1)
+        self._slots = slots
         self._plain = plain
         self._bound: dict[str, Launch] = {}
         self._fill_constants()
@@ -62,11 +69,15 @@ class RigidSolver:
         ):  # fmt: skip
             if len(values):
                 store.write(name, np.array(values, np.int32))
-        store.zero(["flag", "force", "torque", "kick", "touching"])
+        if p.events:
+            settings = [p.events.threshold, p.events.touch, *IMPACT[store.runtime.precision]]
+            store.write("event_settings", np.array(settings))
+            store.write("pool", np.array([p.events.most, self._slots, self._slots + p.pool(self._slots)], np.int32))
+        store.zero(["flag", "force", "torque", "kick", "touching", "restitution"])
 
     def _launch(self, name: str) -> Launch:
         if name not in self._bound:
-            fixed = {"dim": self.plan.dim, "boxes": bool(self.plan.boxes)}
+            fixed = {"dim": self.plan.dim, "boxes": bool(self.plan.boxes), "events": bool(self.plan.events)}
             bind = kernels.segment.bind if name == "segment" else kernels.segment.bind_adjoint
             self._bound[name] = bind(self.store, self._plain, **fixed)
         return self._bound[name]
