@@ -54,20 +54,27 @@ class RigidSolver:
 
     def _fill_constants(self) -> None:
         p, store = self.plan, self.store
-        counts = [p.bodies, len(p.point_body), len(p.plane_body), p.surfaces, len(p.candidates), p.capacity]
+        t = p.topology
+        counts = [
+            p.bodies, len(p.point_body), len(p.plane_body), p.surfaces, len(p.candidates), p.capacity, t.freedoms,
+            t.joint_freedoms, t.coordinates, len(p.joints), len(p.closures),
+        ]  # fmt: skip
         store.write("extent", np.array(counts, np.int32))
         store.write("settings", np.array([TOLERANCE[store.runtime.precision], MARGIN]))
         for name, values in (
-            ("candidate", p.candidates), ("point_body", p.point_body), ("plane_body", p.plane_body), ("box", p.boxes)
+            ("candidate", p.candidates), ("point_body", p.point_body), ("plane_body", p.plane_body), ("box", p.boxes),
+            ("link", t.links), ("order", t.order), ("closure", p.closures),
         ):  # fmt: skip
             if len(values):
                 store.write(name, np.array(values, np.int32))
-        store.zero(["flag", "force", "torque", "kick", "touching"])
+        store.zero(["flag", "kick", "touching", *(a.name for a in store.specs.values() if a.role == "input")])
 
     def _launch(self, name: str) -> Launch:
         if name not in self._bound:
-            fixed = {"dim": self.plan.dim, "boxes": bool(self.plan.boxes)}
-            bind = kernels.segment.bind if name == "segment" else kernels.segment.bind_adjoint
+            p = self.plan
+            fixed = {"dim": p.dim, "boxes": bool(p.boxes), "trees": p.jointed, "loops": bool(p.closures)}
+            op = kernels.place if name.startswith("place") else kernels.segment
+            bind = op.bind_adjoint if name.endswith("adjoint") else op.bind
             self._bound[name] = bind(self.store, self._plain, **fixed)
         return self._bound[name]
 
@@ -83,6 +90,8 @@ class RigidSolver:
 
         Raises :class:`RigidTrouble` where the velocity problem has no solution or a number is not finite.
         """
+        if self.plan.jointed:
+            self._launch("place")(self.plan.envs, k0)
         self._launch("segment")(self.plan.envs, k0, k1, self.start, self.substeps)
         flags = self.store.view("flag")
         if flags[:, 0].any():
@@ -92,6 +101,8 @@ class RigidSolver:
 
     def backward(self, k0: int, k1: int) -> None:
         """Carry the adjoint of slot ``k1`` back to slot ``k0``."""
+        if self.plan.jointed:
+            self._launch("place_adjoint")(self.plan.envs, k1)
         self._launch("segment_adjoint")(self.plan.envs, k0, k1, self.start, self.substeps)
 
     # ---- state as the timeline stores it ----

@@ -20,17 +20,7 @@ from taichi_sim.solvers.rigid.geometry import (
     locate_adjoint,
 )
 from taichi_sim.solvers.rigid.law import impulse, impulse_adjoint
-from taichi_sim.solvers.rigid.newton import (
-    BEFORE,
-    DELTA,
-    FREE,
-    NOW,
-    add_wrench,
-    assemble,
-    body_motion,
-    contact_motion,
-    eliminate,
-)
+from taichi_sim.solvers.rigid.newton import assemble, contact_motion, eliminate
 from taichi_sim.solvers.rigid.rotation import (
     flat,
     flat_turn,
@@ -43,15 +33,18 @@ from taichi_sim.solvers.rigid.rotation import (
     turn,
     turn_adjoint,
 )
-
-
-@ti.func
-def set_motion(dim: ti.template(), dof: ti.template(), column, first, v, w):
-    """Write a body's degrees of freedom."""
-    freedoms = ti.static(3 if dim == 2 else 6)
-    for a in range(freedoms):
-        dof[first + a, column] = 0.0
-    add_wrench(dim, dof, column, first, v, w)
+from taichi_sim.solvers.rigid.tree import spread
+from taichi_sim.solvers.rigid.twist import (
+    BEFORE,
+    DELTA,
+    FREE,
+    NOW,
+    VELOCITY_BAR,
+    ZED_BAR,
+    add_wrench,
+    body_motion,
+    set_motion,
+)
 
 
 @ti.func
@@ -146,9 +139,20 @@ def drift_adjoint(dim: ti.template(), e, k, bodies, dof: ti.template(), rotation
 
 
 @ti.func
-def contacts_adjoint(dim: ti.template(), e, k, extent: ti.template(), dof: ti.template(), position: ti.template(),
-                     radius: ti.template(), arm: ti.template(), face: ti.template(), stiffness: ti.template(),
-                     dt: ti.template(), contact: ti.template(), contact_body: ti.template(), taped: ti.template(),
+def push_pair(dim: ti.template(), dof: ti.template(), column, first, c, contact: ti.template(),
+              contact_body: ti.template(), gamma):
+    """Transpose of ``contact_motion``: an impulse at contact ``c`` added to its bodies, the first of which is ``first``."""
+    freedoms = ti.static(3 if dim == 2 else 6)
+    add_wrench(dim, dof, column, (first + contact_body[c][0]) * freedoms, gamma, column3(contact, c, 3).cross(gamma))
+    if contact_body[c][1] >= 0:
+        add_wrench(dim, dof, column, (first + contact_body[c][1]) * freedoms, -gamma,
+                   gamma.cross(column3(contact, c, 6)))
+
+
+@ti.func
+def contacts_adjoint(dim: ti.template(), J: ti.template(), e, k, extent: ti.template(), dof: ti.template(),
+                     position: ti.template(), radius: ti.template(), arm: ti.template(), face: ti.template(),
+                     stiffness: ti.template(), dt: ti.template(), contact: ti.template(), contact_body: ti.template(), taped: ti.template(),
                      taped_count: ti.template(), arm_bar: ti.template(), face_bar: ti.template(),
                      d_position: ti.template(), d_radius: ti.template(), d_friction: ti.template(),
                      d_stiffness: ti.template(), d_damping: ti.template(), d_stiction: ti.template(),
@@ -183,6 +187,9 @@ def contacts_adjoint(dim: ti.template(), e, k, extent: ti.template(), dof: ti.te
             _u, q = body_motion(dim, dof, NOW, (e * bodies + B) * freedoms)
             _x, zq = body_motion(dim, dof, DELTA, (e * bodies + B) * freedoms)
             arm_b_bar = q.cross(y) + zq.cross(gamma)
+        if ti.static(J.on):  # velocities of links follow from coordinates
+            push_pair(dim, dof, VELOCITY_BAR, e * bodies, c, contact, contact_body, y)
+            push_pair(dim, dof, ZED_BAR, e * bodies, c, contact, contact_body, gamma)
         locate_adjoint(dim, e, k, taped[k, c][0], taped[k, c][1], taped[k, c][2], A, B, extent, position, radius,
                        arm, face, arm_bar, face_bar, d_position, d_radius, n_bar, arm_a_bar, arm_b_bar, -b_bar / h)
 
@@ -228,13 +235,20 @@ def prepare_adjoint(dim: ti.template(), e, k, f, bodies, dof: ti.template(), rot
 
 
 @ti.func
-def solve_adjoint(dim: ti.template(), e, extent: ti.template(), count, dof: ti.template(), matrix: ti.template(),
-                  contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
+def solve_adjoint(dim: ti.template(), J: ti.template(), e, extent: ti.template(), count, dof: ti.template(),
+                  matrix: ti.template(), contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
                   inertia_world: ti.template(), turned_bar: ti.template()):
     """``z`` of ``Hᵀ z = v_bar``, in place in DELTA; and the adjoints of rotations set to zero."""
     freedoms = ti.static(3 if dim == 2 else 6)
     bodies = extent[0]
     for b in range(e * bodies, e * bodies + bodies):
         turned_bar[b] = turned_bar[b] * 0.0
-    assemble(dim, e, bodies, e * extent[5], count, 0, 1.0, 1, dof, matrix, contact, contact_body, heft, inertia_world)
-    eliminate(e, bodies * freedoms, dof, matrix)
+    n = bodies * freedoms
+    if ti.static(J.on):
+        n = extent[6]
+        spread(dim, J.tree, e, NOW, 0, NOW)
+    assemble(dim, J, e, bodies, e * extent[5], count, 0, 1.0, 1, dof, matrix, contact, contact_body, heft,
+             inertia_world)
+    eliminate(e, n, J.unknown, matrix)
+    if ti.static(J.on):
+        spread(dim, J.tree, e, DELTA, 0, DELTA)

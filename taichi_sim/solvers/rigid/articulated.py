@@ -1,0 +1,202 @@
+"""Steps of scenes with joints: what the functions for free bodies ask for where bodies hang on joints.
+
+The velocity problem has the degrees of freedom as unknowns (``tree``). Its residual is summed over bodies, as without
+joints, and then pulled to degrees of freedom; its matrix is ``M + Σ Jᵀ G J`` with rows of J along chains of joints.
+"""
+
+from typing import Any, NamedTuple
+
+from taichi_sim.runtime import ti
+from taichi_sim.solvers.rigid.closure import add_bonds, bond_slope, bonds_adjoint, place_bonds
+from taichi_sim.solvers.rigid.drive import add_row_slopes, add_rows, place_rows, rows_adjoint
+from taichi_sim.solvers.rigid.dynamics import clear_bars, mass_matrix, tree_kick, tree_kick_adjoint
+from taichi_sim.solvers.rigid.geometry import column3
+from taichi_sim.solvers.rigid.pose import place_tree_adjoint
+from taichi_sim.solvers.rigid.rotation import turn, turn_adjoint
+from taichi_sim.solvers.rigid.topology import BALL, LOOSE
+from taichi_sim.solvers.rigid.tree import (
+    COORDINATE,
+    COUNT,
+    KIND,
+    PARENT,
+    column6,
+    freedom_of,
+    joint_freedom,
+    pull,
+)
+from taichi_sim.solvers.rigid.twist import DELTA, FREE, NOW, RESIDUAL
+
+
+class Joints(NamedTuple):
+    """Whether there are joints in the scene, and closures, and the arrays of both."""
+
+    on: bool
+    loops: bool
+    tree: Any
+    drive: Any
+    bond: Any
+
+    @property
+    def unknown(self) -> Any:
+        """The array whose columns the velocity problem is solved in."""
+        return self.tree.reduced if self.on else self.tree.dof
+
+
+@ti.func
+def add_block(dim: ti.template(), T: ti.template(), matrix: ti.template(), e, G, A, arm_a, B,
+              arm_b, turning):
+    """``Jᵀ G J`` to ``matrix``, J the row of three between places at ``arm`` of bodies A and B (-1: the world), or with
+    ``turning`` 1 between their angular velocities, along degrees of freedom."""
+    n = T.extent[6]
+    at, base = e * n, e * n * n
+    for i in range(at, at + n):
+        T.jacobian[i] = T.jacobian[i] * 0.0
+    for side in range(2):
+        body, arm, sign = A, arm_a, 1.0
+        if side == 1:
+            body, arm, sign = B, arm_b, -1.0
+        if body >= 0:
+            away, b = arm, body
+            while b >= 0:
+                g = e * T.extent[0] + b
+                away = away + column3(T.lever, g, 3)  # from the joint above b
+                first = freedom_of(T, e, b)
+                for i in range(first, first + T.link[b][COUNT]):
+                    slide, turn = column6(T, i)
+                    if turning == 0:
+                        turn = slide + turn.cross(away)
+                    T.jacobian[i] = T.jacobian[i] + sign * turn
+                away = away + column3(T.lever, g, 0)
+                b = T.link[b][PARENT]
+    for i in range(n):
+        if T.jacobian[at + i].norm_sqr() > 0.0:
+            pushed = G.transpose() @ T.jacobian[at + i]
+            for j in range(n):
+                m = base + i * n + j
+                matrix[m] = matrix[m] + pushed.dot(T.jacobian[at + j])
+
+
+@ti.func
+def project(dim: ti.template(), J: ti.template(), e, column):
+    """Residual along degrees of freedom from that of bodies, at the velocities in ``column``: joints and closures added.
+    Returns the square of its size in the metric of the inverse mass, J."""
+    n, joints = J.tree.extent[6], J.tree.extent[7]
+    if ti.static(J.loops):
+        add_bonds(dim, J.tree, J.bond, e, column)
+    pull(dim, J.tree, e, RESIDUAL)
+    for i in range(joints):
+        j = e * n + n - joints + i
+        change = J.tree.reduced[j, column] - J.tree.reduced[j, FREE]
+        J.tree.reduced[j, RESIDUAL] = J.tree.reduced[j, RESIDUAL] + J.tree.armature[e * joints + i] * change
+    add_rows(J.tree, J.drive, e, column)
+    norm = 0.0
+    for i in range(n):
+        r = J.tree.reduced[e * n + i, RESIDUAL]
+        norm = norm + r * r / J.tree.mass_matrix[e * n * n + i * (n + 1)]
+    return norm
+
+
+@ti.func
+def place_masses(dim: ti.template(), J: ti.template(), e, matrix: ti.template()):
+    """What the matrix of the velocity problem is without contacts."""
+    n = J.tree.extent[6]
+    for i in range(e * n * n, (e + 1) * n * n):
+        matrix[i] = J.tree.mass_matrix[i]
+    add_row_slopes(J.tree, J.drive, e, matrix)
+    if ti.static(J.loops):
+        for i in range(2 * J.tree.extent[10]):
+            r = 2 * e * J.tree.extent[10] + i
+            add_block(dim, J.tree, matrix, e, bond_slope(J.bond, r), J.bond.closure[i // 2][1],
+                      column3(J.bond.bond, r, 0), J.bond.closure[i // 2][2], column3(J.bond.bond, r, 3), i % 2)
+
+
+@ti.func
+def prepare_tree(dim: ti.template(), J: ti.template(), e, k, f, hp, h):
+    """Everything of the step from slot ``k`` that does not depend on contacts, after ``place_tree``."""
+    mass_matrix(dim, J.tree, e, k)
+    place_rows(J.tree, J.drive, e, k, f, hp, h)
+    if ti.static(J.loops):
+        place_bonds(dim, J.tree, J.bond, e, k, h)
+    tree_kick(dim, J.tree, e, f, 0.5 * (hp + h))
+
+
+@ti.func
+def drift_tree(T: ti.template(), e, k, h):
+    """Velocities of joints of slot ``k + 1``, from NOW, and their coordinates."""
+    for b in range(T.extent[0]):
+        if T.link[b][KIND] != LOOSE:
+            first, p, at = freedom_of(T, e, b), joint_freedom(T, e, b), e * T.extent[8] + T.link[b][COORDINATE]
+            for i in range(T.link[b][COUNT]):
+                T.rate[k + 1, p + i] = T.reduced[first + i, NOW]
+            if T.link[b][KIND] == BALL:
+                w = ti.Vector([T.reduced[first, NOW], T.reduced[first + 1, NOW], T.reduced[first + 2, NOW]])
+                q = ti.Vector([T.coordinate[k, at], T.coordinate[k, at + 1], T.coordinate[k, at + 2],
+                               T.coordinate[k, at + 3]])
+                q = turn(3, q, w, h)
+                for i in ti.static(range(4)):
+                    T.coordinate[k + 1, at + i] = q[i]
+            elif T.link[b][COUNT] == 1:
+                T.coordinate[k + 1, at] = T.coordinate[k, at] + h * T.reduced[first, NOW]
+
+
+@ti.func
+def drift_tree_adjoint(dim: ti.template(), T: ti.template(), B: ti.template(), e, k, h):
+    """Adjoint of :func:`drift_tree` into DELTA, the velocities themselves into NOW of ``reduced``; those of free bodies
+    are taken from ``step.drift_adjoint``. Returns ``h_bar``."""
+    h_bar = 0.0
+    for b in range(T.extent[0]):
+        first, p, at = freedom_of(T, e, b), joint_freedom(T, e, b), e * T.extent[8] + T.link[b][COORDINATE]
+        if T.link[b][KIND] == LOOSE:
+            g = e * T.extent[0] + b
+            for i in ti.static(range(3 if dim == 2 else 6)):
+                row = g * ti.static(3 if dim == 2 else 6) + i
+                T.reduced[first + i, NOW] = T.dof[row, NOW]
+                T.reduced[first + i, DELTA] = T.dof[row, DELTA]
+            B.velocity[g] = B.velocity[g] * 0.0
+            B.spin[g] = B.spin[g] * 0.0
+        else:
+            for i in range(T.link[b][COUNT]):
+                T.reduced[first + i, NOW] = T.rate[k + 1, p + i]
+                T.reduced[first + i, DELTA] = B.rate[p + i]
+                B.rate[p + i] = 0.0
+            if T.link[b][KIND] == BALL:
+                w = ti.Vector([T.rate[k + 1, p], T.rate[k + 1, p + 1], T.rate[k + 1, p + 2]])
+                q = ti.Vector([T.coordinate[k, at], T.coordinate[k, at + 1], T.coordinate[k, at + 2],
+                               T.coordinate[k, at + 3]])
+                bar = ti.Vector([B.coordinate[at], B.coordinate[at + 1], B.coordinate[at + 2], B.coordinate[at + 3]])
+                q_bar, w_bar, turn_bar = turn_adjoint(3, q, w, h, bar)
+                h_bar = h_bar + turn_bar
+                for i in ti.static(range(4)):
+                    B.coordinate[at + i] = q_bar[i]
+                for i in ti.static(range(3)):
+                    T.reduced[first + i, DELTA] = T.reduced[first + i, DELTA] + w_bar[i]
+            elif T.link[b][COUNT] == 1:
+                T.reduced[first, DELTA] = T.reduced[first, DELTA] + h * B.coordinate[at]
+                h_bar = h_bar + T.rate[k + 1, p] * B.coordinate[at]
+    return h_bar
+
+
+@ti.func
+def clear_tree_bars(dim: ti.template(), T: ti.template(), B: ti.template(), e):
+    """Set to zero what a step's adjoint adds to."""
+    clear_bars(dim, T, e)
+    for g in range(e * T.extent[0], (e + 1) * T.extent[0]):
+        B.turned[g] = B.turned[g] * 0.0
+        B.lever[g] = B.lever[g] * 0.0
+    for i in range(e * T.extent[6], (e + 1) * T.extent[6]):
+        B.motion[i] = B.motion[i] * 0.0
+
+
+@ti.func
+def prepare_tree_adjoint(dim: ti.template(), J: ti.template(), B: ti.template(), e, k, f, hp, h, inner):
+    """Adjoint of :func:`prepare_tree` and of the poses of slot ``k``, from z in DELTA; without a step (``inner`` 0) of
+    the latter. ``B``: adjoints of :class:`Joints`. Returns ``hp_bar`` and ``h_bar``."""
+    length_bar, hp_bar, h_bar = 0.0, 0.0, 0.0
+    if inner == 1:
+        length_bar, hp_bar, h_bar = rows_adjoint(
+            J.tree, J.drive, B.drive, B.tree.coordinate, B.tree.rate, e, k, f, hp, h)
+        if ti.static(J.loops):
+            h_bar = h_bar + bonds_adjoint(dim, J.tree, J.bond, B.tree, B.bond, e, k, h)
+    length_bar = length_bar + tree_kick_adjoint(dim, J.tree, B.tree, e, f, k, 0.5 * (hp + h), inner)
+    place_tree_adjoint(dim, J.tree, B.tree, e, k)
+    return hp_bar + 0.5 * length_bar, h_bar + 0.5 * length_bar
