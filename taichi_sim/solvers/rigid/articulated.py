@@ -7,23 +7,13 @@ joints, and then pulled to degrees of freedom; its matrix is ``M + Σ Jᵀ G J``
 from typing import Any, NamedTuple
 
 from taichi_sim.runtime import ti
-from taichi_sim.solvers.rigid.closure import add_bonds, bond_slope, bonds_adjoint, place_bonds
-from taichi_sim.solvers.rigid.drive import add_row_slopes, add_rows, place_rows, rows_adjoint
-from taichi_sim.solvers.rigid.dynamics import clear_bars, mass_matrix, tree_kick, tree_kick_adjoint
+from taichi_sim.solvers.rigid.closure import add_bonds, bond_slope
+from taichi_sim.solvers.rigid.drive import add_row_slopes, add_rows
+from taichi_sim.solvers.rigid.dynamics import clear_motion_bars
 from taichi_sim.solvers.rigid.geometry import column3
-from taichi_sim.solvers.rigid.pose import place_tree_adjoint
 from taichi_sim.solvers.rigid.rotation import turn, turn_adjoint
 from taichi_sim.solvers.rigid.topology import BALL, LOOSE
-from taichi_sim.solvers.rigid.tree import (
-    COORDINATE,
-    COUNT,
-    KIND,
-    PARENT,
-    column6,
-    freedom_of,
-    joint_freedom,
-    pull,
-)
+from taichi_sim.solvers.rigid.tree import COORDINATE, COUNT, KIND, PARENT, column6, freedom_of, joint_freedom, pull
 from taichi_sim.solvers.rigid.twist import DELTA, FREE, NOW, RESIDUAL
 
 
@@ -33,7 +23,7 @@ class Joints(NamedTuple):
     on: bool
     loops: bool
     tree: Any
-    drive: Any
+    row: Any
     bond: Any
 
     @property
@@ -88,7 +78,7 @@ def project(dim: ti.template(), J: ti.template(), e, column):
         j = e * n + n - joints + i
         change = J.tree.reduced[j, column] - J.tree.reduced[j, FREE]
         J.tree.reduced[j, RESIDUAL] = J.tree.reduced[j, RESIDUAL] + J.tree.armature[e * joints + i] * change
-    add_rows(J.tree, J.drive, e, column)
+    add_rows(J.tree, J.row, e, column)
     norm = 0.0
     for i in range(n):
         r = J.tree.reduced[e * n + i, RESIDUAL]
@@ -102,7 +92,7 @@ def place_masses(dim: ti.template(), J: ti.template(), e, matrix: ti.template())
     n = J.tree.extent[6]
     for i in range(e * n * n, (e + 1) * n * n):
         matrix[i] = J.tree.mass_matrix[i]
-    add_row_slopes(J.tree, J.drive, e, matrix)
+    add_row_slopes(J.tree, J.row, e, matrix)
     if ti.static(J.loops):
         for i in range(2 * J.tree.extent[10]):
             r = 2 * e * J.tree.extent[10] + i
@@ -111,17 +101,7 @@ def place_masses(dim: ti.template(), J: ti.template(), e, matrix: ti.template())
 
 
 @ti.func
-def prepare_tree(dim: ti.template(), J: ti.template(), e, k, f, hp, h):
-    """Everything of the step from slot ``k`` that does not depend on contacts, after ``place_tree``."""
-    mass_matrix(dim, J.tree, e, k)
-    place_rows(J.tree, J.drive, e, k, f, hp, h)
-    if ti.static(J.loops):
-        place_bonds(dim, J.tree, J.bond, e, k, h)
-    tree_kick(dim, J.tree, e, f, 0.5 * (hp + h))
-
-
-@ti.func
-def drift_tree(T: ti.template(), e, k, h):
+def drift_joints(T: ti.template(), e, k, h):
     """Velocities of joints of slot ``k + 1``, from NOW, and their coordinates."""
     for b in range(T.extent[0]):
         if T.link[b][KIND] != LOOSE:
@@ -140,9 +120,11 @@ def drift_tree(T: ti.template(), e, k, h):
 
 
 @ti.func
-def drift_tree_adjoint(dim: ti.template(), T: ti.template(), B: ti.template(), e, k, h):
-    """Adjoint of :func:`drift_tree` into DELTA, the velocities themselves into NOW of ``reduced``; those of free bodies
-    are taken from ``step.drift_adjoint``. Returns ``h_bar``."""
+def drift_joints_adjoint(dim: ti.template(), T: ti.template(), e, k, h, d_velocity: ti.template(),
+                         d_spin: ti.template(), d_coordinate: ti.template(), d_rate: ti.template(),
+                         d_dt: ti.template()):
+    """Adjoint of :func:`drift_joints` into DELTA, the velocities themselves into NOW of ``reduced``; those of free bodies
+    are taken from ``step.drift_adjoint``."""
     h_bar = 0.0
     for b in range(T.extent[0]):
         first, p, at = freedom_of(T, e, b), joint_freedom(T, e, b), e * T.extent[8] + T.link[b][COORDINATE]
@@ -152,51 +134,36 @@ def drift_tree_adjoint(dim: ti.template(), T: ti.template(), B: ti.template(), e
                 row = g * ti.static(3 if dim == 2 else 6) + i
                 T.reduced[first + i, NOW] = T.dof[row, NOW]
                 T.reduced[first + i, DELTA] = T.dof[row, DELTA]
-            B.velocity[g] = B.velocity[g] * 0.0
-            B.spin[g] = B.spin[g] * 0.0
+            d_velocity[g] = d_velocity[g] * 0.0
+            d_spin[g] = d_spin[g] * 0.0
         else:
             for i in range(T.link[b][COUNT]):
                 T.reduced[first + i, NOW] = T.rate[k + 1, p + i]
-                T.reduced[first + i, DELTA] = B.rate[p + i]
-                B.rate[p + i] = 0.0
+                T.reduced[first + i, DELTA] = d_rate[p + i]
+                d_rate[p + i] = 0.0
             if T.link[b][KIND] == BALL:
                 w = ti.Vector([T.rate[k + 1, p], T.rate[k + 1, p + 1], T.rate[k + 1, p + 2]])
                 q = ti.Vector([T.coordinate[k, at], T.coordinate[k, at + 1], T.coordinate[k, at + 2],
                                T.coordinate[k, at + 3]])
-                bar = ti.Vector([B.coordinate[at], B.coordinate[at + 1], B.coordinate[at + 2], B.coordinate[at + 3]])
+                bar = ti.Vector([d_coordinate[at], d_coordinate[at + 1], d_coordinate[at + 2], d_coordinate[at + 3]])
                 q_bar, w_bar, turn_bar = turn_adjoint(3, q, w, h, bar)
                 h_bar = h_bar + turn_bar
                 for i in ti.static(range(4)):
-                    B.coordinate[at + i] = q_bar[i]
+                    d_coordinate[at + i] = q_bar[i]
                 for i in ti.static(range(3)):
                     T.reduced[first + i, DELTA] = T.reduced[first + i, DELTA] + w_bar[i]
             elif T.link[b][COUNT] == 1:
-                T.reduced[first, DELTA] = T.reduced[first, DELTA] + h * B.coordinate[at]
-                h_bar = h_bar + T.rate[k + 1, p] * B.coordinate[at]
-    return h_bar
+                T.reduced[first, DELTA] = T.reduced[first, DELTA] + h * d_coordinate[at]
+                h_bar = h_bar + T.rate[k + 1, p] * d_coordinate[at]
+    d_dt[e] = d_dt[e] + ti.cast(h_bar, ti.f64)
 
 
 @ti.func
-def clear_tree_bars(dim: ti.template(), T: ti.template(), B: ti.template(), e):
-    """Set to zero what a step's adjoint adds to."""
-    clear_bars(dim, T, e)
+def clear_bars(dim: ti.template(), T: ti.template(), B: ti.template(), e):
+    """Set to zero what a step's adjoint adds to, but for adjoints of the state."""
+    clear_motion_bars(dim, T, e)
     for g in range(e * T.extent[0], (e + 1) * T.extent[0]):
         B.turned[g] = B.turned[g] * 0.0
         B.lever[g] = B.lever[g] * 0.0
     for i in range(e * T.extent[6], (e + 1) * T.extent[6]):
         B.motion[i] = B.motion[i] * 0.0
-
-
-@ti.func
-def prepare_tree_adjoint(dim: ti.template(), J: ti.template(), B: ti.template(), e, k, f, hp, h, inner):
-    """Adjoint of :func:`prepare_tree` and of the poses of slot ``k``, from z in DELTA; without a step (``inner`` 0) of
-    the latter. ``B``: adjoints of :class:`Joints`. Returns ``hp_bar`` and ``h_bar``."""
-    length_bar, hp_bar, h_bar = 0.0, 0.0, 0.0
-    if inner == 1:
-        length_bar, hp_bar, h_bar = rows_adjoint(
-            J.tree, J.drive, B.drive, B.tree.coordinate, B.tree.rate, e, k, f, hp, h)
-        if ti.static(J.loops):
-            h_bar = h_bar + bonds_adjoint(dim, J.tree, J.bond, B.tree, B.bond, e, k, h)
-    length_bar = length_bar + tree_kick_adjoint(dim, J.tree, B.tree, e, f, k, 0.5 * (hp + h), inner)
-    place_tree_adjoint(dim, J.tree, B.tree, e, k)
-    return hp_bar + 0.5 * length_bar, h_bar + 0.5 * length_bar

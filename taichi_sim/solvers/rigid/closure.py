@@ -21,6 +21,13 @@ from taichi_sim.solvers.rigid.twist import DELTA, NOW, RESIDUAL, VELOCITY_BAR, Z
 
 
 class Bond(NamedTuple):
+    """What the velocity problem needs of closures."""
+
+    bond: Any
+    closure: Any
+
+
+class Loop(NamedTuple):
     """The arrays of this file, passed through kernels as one."""
 
     bond: Any
@@ -32,8 +39,8 @@ class Bond(NamedTuple):
     closure_turning: Any
 
 
-class BondBar(NamedTuple):
-    """Adjoints of :class:`Bond`."""
+class LoopBar(NamedTuple):
+    """Adjoints of :class:`Loop`."""
 
     closure_anchor: Any
     closure_axis: Any
@@ -43,7 +50,7 @@ class BondBar(NamedTuple):
 
 
 @ti.func
-def place_bonds(dim: ti.template(), T: ti.template(), L: ti.template(), e, k, h):
+def place_loops(dim: ti.template(), T: ti.template(), L: ti.template(), e, k, h):
     """Arms, errors and stiffness of all closures in the step from slot ``k``."""
     for i in range(T.extent[10]):
         c, kind = e * T.extent[10] + i, L.closure[i][0]
@@ -128,7 +135,7 @@ def bond_slope(L: ti.template(), r):
 
 
 @ti.func
-def bonds_adjoint(dim: ti.template(), T: ti.template(), L: ti.template(), B: ti.template(), C: ti.template(), e, k, h):
+def loops_adjoint(dim: ti.template(), T: ti.template(), L: ti.template(), B: ti.template(), C: ti.template(), e, k, h):
     """Adjoint of all closures, from ``z`` in DELTA (see ``step.contacts_adjoint``); adds to VELOCITY_BAR and ZED_BAR of
     ``dof``, to rotation matrices and positions. ``B``: adjoints of the tree, ``C``: of closures. Returns ``h_bar``."""
     h_bar = 0.0

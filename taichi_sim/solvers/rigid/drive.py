@@ -145,21 +145,21 @@ def place_rows(T: ti.template(), D: ti.template(), e, k, f, hp, h):
 
 
 @ti.func
-def add_rows(T: ti.template(), D: ti.template(), e, column):
+def add_rows(T: ti.template(), row: ti.template(), e, column):
     """Take the impulses of all joints at the velocities in ``column`` from RESIDUAL."""
     for i in range(T.extent[7]):
         j = (e + 1) * T.extent[6] - T.extent[7] + i
-        gamma, _fall = row_impulse(D.row[e * T.extent[7] + i], T.reduced[j, column])
+        gamma, _fall = row_impulse(row[e * T.extent[7] + i], T.reduced[j, column])
         T.reduced[j, RESIDUAL] = T.reduced[j, RESIDUAL] - gamma
 
 
 @ti.func
-def add_row_slopes(T: ti.template(), D: ti.template(), e, matrix: ti.template()):
+def add_row_slopes(T: ti.template(), row: ti.template(), e, matrix: ti.template()):
     """Their slopes at the velocities in NOW to the diagonal of ``matrix``."""
     n = T.extent[6]
     for i in range(T.extent[7]):
         d = n - T.extent[7] + i
-        _gamma, fall = row_impulse(D.row[e * T.extent[7] + i], T.reduced[e * n + d, NOW])
+        _gamma, fall = row_impulse(row[e * T.extent[7] + i], T.reduced[e * n + d, NOW])
         matrix[e * n * n + d * (n + 1)] = matrix[e * n * n + d * (n + 1)] + fall
 
 

@@ -51,7 +51,7 @@ def joint_place(dim: ti.template(), T: ti.template(), e, k, b):
 
 
 @ti.func
-def mass_matrix(dim: ti.template(), T: ti.template(), e, k):
+def weigh(dim: ti.template(), T: ti.template(), e, k):
     """``M + armature`` of slot ``k`` and its Cholesky factor."""
     bodies, n = T.extent[0], T.extent[6]
     base = e * n * n
@@ -160,7 +160,7 @@ def tree_kick(dim: ti.template(), T: ti.template(), e, f, length):
 
 
 @ti.func
-def clear_bars(dim: ti.template(), T: ti.template(), e):
+def clear_motion_bars(dim: ti.template(), T: ti.template(), e):
     """Set the adjoints of velocities, z and accelerations to zero."""
     width = ti.static(3 if dim == 2 else 6)
     for i in range(e * T.extent[0] * width, (e + 1) * T.extent[0] * width):
@@ -210,16 +210,16 @@ def balance_adjoint(dim: ti.template(), T: ti.template(), B: ti.template(), e, f
         column = ti.select(s == 1, velocity, ti.select(s == 2, ZED, RATE))
         bar = ti.select(s == 1, VELOCITY_BAR, ti.select(s == 2, ZED_BAR, RATE_BAR))
         spread_adjoint(dim, T, B, e, column, bar, ti.select(s == 0, loads, 0), velocity)
-    clear_bars(dim, T, e)
+    clear_motion_bars(dim, T, e)
 
 
 @ti.func
-def tree_kick_adjoint(dim: ti.template(), T: ti.template(), B: ti.template(), e, f, k, length, inner):
+def tree_kick_adjoint(dim: ti.template(), T: ti.template(), B: ti.template(), e, f, length, inner):
     """Adjoint of ``M (v - v*)`` and of :func:`tree_kick`, from ``z`` in DELTA; and of the velocities of links.
 
     Without a step (``inner`` 0) only of the latter. Returns ``length_bar``.
     """
-    bodies, n, joints = T.extent[0], T.extent[6], T.extent[7]
+    bodies, n = T.extent[0], T.extent[6]
     at, base = e * n, e * n * n
     length_bar = 0.0
     for i in range(n):

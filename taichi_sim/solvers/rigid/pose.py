@@ -29,10 +29,7 @@ from taichi_sim.solvers.rigid.twist import BEFORE, body_motion
 @ti.func
 def no_turn(dim: ti.template()):
     """Attitude of the world."""
-    out = ti.Vector([0.0])
-    if ti.static(dim == 3):
-        out = ti.Vector([1.0, 0.0, 0.0, 0.0])
-    return out
+    return ti.Vector([0.0] if ti.static(dim == 2) else [1.0, 0.0, 0.0, 0.0])
 
 
 @ti.func
@@ -196,7 +193,7 @@ def place_tree_adjoint(dim: ti.template(), T: ti.template(), B: ti.template(), e
         else:
             p, J, at = T.link[b][PARENT], e * T.extent[9] + T.link[b][JOINT], T.link[b][COORDINATE]
             at = at + e * T.extent[8]
-            R, q, x, c = parent_pose(dim, T, e, k, p)
+            R, q, _x, c = parent_pose(dim, T, e, k, p)
             a = axis_of(dim, kind, T.joint_axis[J])
             y = coordinates(T, k, kind, at)
             turned = compose(dim, q, joint_turn(dim, kind, a, y))

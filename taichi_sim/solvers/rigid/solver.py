@@ -5,7 +5,7 @@ import numpy as np
 from taichi_sim.core.launch import Launch
 from taichi_sim.core.store import Store
 from taichi_sim.runtime import Runtime
-from taichi_sim.solvers.rigid import kernels
+from taichi_sim.solvers.rigid import kernels, tree_kernels
 from taichi_sim.solvers.rigid.arrays import RigidPlan, declare, domain_sizes
 
 #: What went wrong in a rollout; ``flag[e, 0]`` and :class:`RigidTrouble`.
@@ -73,8 +73,10 @@ class RigidSolver:
         if name not in self._bound:
             p = self.plan
             fixed = {"dim": p.dim, "boxes": bool(p.boxes), "trees": p.jointed, "loops": bool(p.closures)}
-            op = kernels.place if name.startswith("place") else kernels.segment
-            bind = op.bind_adjoint if name.endswith("adjoint") else op.bind
+            op = {"place": tree_kernels.place, "ready": tree_kernels.ready, "fold": tree_kernels.ready}.get(
+                name, kernels.segment
+            )
+            bind = op.bind_adjoint if name in ("segment_adjoint", "fold") else op.bind
             self._bound[name] = bind(self.store, self._plain, **fixed)
         return self._bound[name]
 
@@ -90,9 +92,15 @@ class RigidSolver:
 
         Raises :class:`RigidTrouble` where the velocity problem has no solution or a number is not finite.
         """
+        launch, envs = self._launch, self.plan.envs
         if self.plan.jointed:
-            self._launch("place")(self.plan.envs, k0)
-        self._launch("segment")(self.plan.envs, k0, k1, self.start, self.substeps)
+            launch("place")(envs, k0)
+            for k in range(k0, k1):
+                launch("ready")(envs, k, (self.start + k) // self.substeps)
+                launch("segment")(envs, k, k + 1, self.start, self.substeps)
+                launch("place")(envs, k + 1)
+        else:
+            launch("segment")(envs, k0, k1, self.start, self.substeps)
         flags = self.store.view("flag")
         if flags[:, 0].any():
             env = int(np.argmin(np.where(flags[:, 0] > 0, flags[:, 1], np.iinfo(np.int32).max)))
@@ -101,9 +109,18 @@ class RigidSolver:
 
     def backward(self, k0: int, k1: int) -> None:
         """Carry the adjoint of slot ``k1`` back to slot ``k0``."""
+        launch, envs = self._launch, self.plan.envs
         if self.plan.jointed:
-            self._launch("place_adjoint")(self.plan.envs, k1)
-        self._launch("segment_adjoint")(self.plan.envs, k0, k1, self.start, self.substeps)
+            launch("place")(envs, k1)
+            launch("fold")(envs, k1, 0, 0)
+            for k in reversed(range(k0, k1)):
+                f = (self.start + k) // self.substeps
+                launch("place")(envs, k)
+                launch("ready")(envs, k, f)
+                launch("segment_adjoint")(envs, k, k + 1, self.start, self.substeps)
+                launch("fold")(envs, k, f, 1)
+        else:
+            launch("segment_adjoint")(envs, k0, k1, self.start, self.substeps)
 
     # ---- state as the timeline stores it ----
 
@@ -144,6 +161,7 @@ class RigidSolver:
     def clear_adjoints(self) -> None:
         """Set every adjoint to zero, before a backward sweep."""
         self.store.zero(name for name in self.store.arrays if name.startswith("d_"))
+        self.store.zero(["dof", "lever_bar", "motion_bar", "turned_bar"])
 
     def close(self) -> None:
         """Free all memory."""

@@ -20,8 +20,8 @@ from taichi_sim.solvers.rigid.twist import VELOCITY_BAR, add_wrench, body_motion
 PARENT, KIND, JOINT, FIRST, COUNT, COORDINATE = 0, 1, 2, 3, 4, 5
 
 
-class Tree(NamedTuple):
-    """The arrays of a tree, passed through kernels as one."""
+class Chain(NamedTuple):
+    """What velocities of links take, passed through kernels as one."""
 
     link: Any
     order: Any
@@ -30,6 +30,27 @@ class Tree(NamedTuple):
     reduced: Any
     motion: Any
     lever: Any
+    coordinate: Any
+    rate: Any
+    armature: Any
+    mass_matrix: Any
+    jacobian: Any
+
+
+class Tree(NamedTuple):
+    """The same and what poses and free motion take."""
+
+    link: Any
+    order: Any
+    extent: Any
+    dof: Any
+    reduced: Any
+    motion: Any
+    lever: Any
+    coordinate: Any
+    rate: Any
+    armature: Any
+    mass_matrix: Any
     turned: Any
     inertia_world: Any
     heft: Any
@@ -37,8 +58,6 @@ class Tree(NamedTuple):
     rotation: Any
     velocity: Any
     spin: Any
-    coordinate: Any
-    rate: Any
     mass: Any
     inertia: Any
     centre: Any
@@ -46,16 +65,13 @@ class Tree(NamedTuple):
     child_anchor: Any
     joint_axis: Any
     mount: Any
-    armature: Any
     gravity: Any
     force: Any
     torque: Any
     joint_force: Any
     composite: Any
     composite_inertia: Any
-    mass_matrix: Any
     factor: Any
-    jacobian: Any
 
 
 class TreeBar(NamedTuple):
