@@ -127,6 +127,7 @@ def declare(dim: int) -> tuple[Array, ...]:
         scratch("turned_bar", (3, 3), "body", "its adjoint"),
         scratch("velocity_out", v, "body", "synchronous velocity, or its adjoint"),
         scratch("spin_out", turn, "body", "synchronous spin, or its adjoint"),
+        scratch("rate_out", (), "joint_freedom", "synchronous velocity of joints, or its adjoint"),
         scratch("arm", (3,), "point", "points from the centre of mass, world axes"),
         scratch("arm_bar", (3,), "point", "its adjoint"),
         scratch("face", (4,), "plane", "normal in world axes, offset from the centre of mass"),

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.rigid.closure import add_bonds, bond_slope
-from taichi_sim.solvers.rigid.drive import add_row_slopes, add_rows
+from taichi_sim.solvers.rigid.drive import add_row_slopes, add_rows, row_impulse
 from taichi_sim.solvers.rigid.dynamics import clear_motion_bars
 from taichi_sim.solvers.rigid.geometry import column3
 from taichi_sim.solvers.rigid.rotation import turn, turn_adjoint
 from taichi_sim.solvers.rigid.topology import BALL, LOOSE
 from taichi_sim.solvers.rigid.tree import COORDINATE, COUNT, KIND, PARENT, column6, freedom_of, joint_freedom, pull
-from taichi_sim.solvers.rigid.twist import DELTA, FREE, NOW, RESIDUAL
+from taichi_sim.solvers.rigid.twist import BEFORE, DELTA, FREE, NOW, RESIDUAL, TRIAL
 
 
 class Joints(NamedTuple):
@@ -167,3 +167,35 @@ def clear_bars(dim: ti.template(), T: ti.template(), B: ti.template(), e):
         B.lever[g] = B.lever[g] * 0.0
     for i in range(e * T.extent[6], (e + 1) * T.extent[6]):
         B.motion[i] = B.motion[i] * 0.0
+
+
+@ti.func
+def top_of(T: ti.template(), b):
+    """The body of a tree next to the world."""
+    top = b
+    while T.link[top][PARENT] >= 0:
+        top = T.link[top][PARENT]
+    return top
+
+
+@ti.func
+def half_kicks(dim: ti.template(), T: ti.template(), row: ti.template(), touching: ti.template(), e, k, kick):
+    """How long each degree of freedom moves freely until the time of the positions, into TRIAL: half a kick; nothing
+    where a body of the tree touches something, or anything acts along one of its joints, or there are loops."""
+    bodies = T.extent[0]
+    for b in range(bodies):
+        half, top = 0.5 * kick, top_of(T, b)
+        if T.extent[10] > 0:
+            half = 0.0
+        for c in range(bodies):
+            if top_of(T, c) == top:
+                half = half * (1.0 - touching[k, e * bodies + c])
+                if T.link[c][KIND] != LOOSE:
+                    for i in range(T.link[c][COUNT]):
+                        _gamma, fall = row_impulse(row[joint_freedom(T, e, c) + i],
+                                                   T.reduced[freedom_of(T, e, c) + i, BEFORE])
+                        if fall != 0.0:
+                            half = 0.0
+        first = freedom_of(T, e, b)
+        for i in range(first, first + T.link[b][COUNT]):
+            T.reduced[i, TRIAL] = half

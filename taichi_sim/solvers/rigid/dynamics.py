@@ -256,6 +256,14 @@ def tree_kick_adjoint(dim: ti.template(), T: ti.template(), B: ti.template(), e,
                     T.reduced[i, RESIDUAL] = T.reduced[i, RESIDUAL] + T.reduced[i, VELOCITY_BAR]
                     length_bar = length_bar + 0.5 * T.reduced[i, VELOCITY_BAR] * T.reduced[i, EARLY]
         balance_adjoint(dim, T, B, e, f, velocity, ti.select(inner == 1 and stage > 0, 1, 0))
+    give_velocities(dim, T, B, e)
+    return length_bar
+
+
+@ti.func
+def give_velocities(dim: ti.template(), T: ti.template(), B: ti.template(), e):
+    """Add RESIDUAL and VELOCITY_BAR of ``reduced`` to the adjoints of velocities of the state."""
+    bodies = T.extent[0]
     for b in range(bodies):
         g, first = e * bodies + b, freedom_of(T, e, b)
         if T.link[b][KIND] == LOOSE:
@@ -269,4 +277,3 @@ def tree_kick_adjoint(dim: ti.template(), T: ti.template(), B: ti.template(), e,
             for i in range(T.link[b][COUNT]):
                 p = joint_freedom(T, e, b) + i
                 B.rate[p] = B.rate[p] + T.reduced[first + i, RESIDUAL] + T.reduced[first + i, VELOCITY_BAR]
-    return length_bar

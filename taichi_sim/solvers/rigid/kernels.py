@@ -38,7 +38,8 @@ SPREAD = 512
 @operator
 @ti.kernel
 def segment(
-    dim: ti.template(), boxes: ti.template(), trees: ti.template(), loops: ti.template(), position: A2, rotation: A2,
+    dim: ti.template(), boxes: ti.template(), trees: ti.template(), loops: ti.template(), alone: ti.template(),
+    position: A2, rotation: A2,
     velocity: A2, spin: A2, kick: A2,
     touching: A2, mass: A1, inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1,
     friction: A1, stiffness: A1, damping: A1, stiction: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1,
@@ -56,7 +57,7 @@ def segment(
         trees, loops,
         Chain(link, order, extent, dof, reduced, motion, lever, coordinate, rate, armature, mass_matrix, jacobian),
         row, Bond(bond, closure)))
-    ti.loop_config(block_dim=SPREAD)
+    ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
             e = spread // SPREAD
@@ -91,7 +92,8 @@ def segment(
 @segment.adjoint
 @ti.kernel
 def segment_adjoint(
-    dim: ti.template(), trees: ti.template(), loops: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2,
+    dim: ti.template(), trees: ti.template(), loops: ti.template(), alone: ti.template(),
+    position: A2, rotation: A2, velocity: A2, spin: A2,
     kick: A2, mass: A1, inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1, friction: A1, stiffness: A1, damping: A1,
     stiction: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1, turned_bar: A1, arm: A1,
     arm_bar: A1, face: A1, face_bar: A1, inertia_world: A1, heft: A1,
@@ -107,7 +109,7 @@ def segment_adjoint(
         trees, loops,
         Chain(link, order, extent, dof, reduced, motion, lever, coordinate, rate, armature, mass_matrix, jacobian),
         row, Bond(bond, closure)))
-    ti.loop_config(block_dim=SPREAD)
+    ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
             e = spread // SPREAD

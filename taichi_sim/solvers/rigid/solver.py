@@ -73,12 +73,16 @@ class RigidSolver:
         if name not in self._bound:
             p = self.plan
             fixed = {"dim": p.dim, "boxes": bool(p.boxes), "trees": p.jointed, "loops": bool(p.closures)}
-            op = {"place": tree_kernels.place, "ready": tree_kernels.ready, "fold": tree_kernels.ready}.get(
-                name, kernels.segment
-            )
-            bind = op.bind_adjoint if name in ("segment_adjoint", "fold") else op.bind
+            fixed["alone"] = p.jointed and p.envs == 1
+            op = getattr(tree_kernels if p.jointed and not name.startswith("segment") else kernels,
+                         name.removesuffix("_adjoint"))  # fmt: skip
+            bind = op.bind_adjoint if name.endswith("_adjoint") else op.bind
             self._bound[name] = bind(self.store, self._plain, **fixed)
         return self._bound[name]
+
+    def _links(self, name: str, *integers: int) -> None:
+        """Launch a kernel of ``tree_kernels``."""
+        self._launch(name)(self.plan.envs, *integers)
 
     # ---- a segment ----
 
@@ -94,11 +98,11 @@ class RigidSolver:
         """
         launch, envs = self._launch, self.plan.envs
         if self.plan.jointed:
-            launch("place")(envs, k0)
+            self._links("place", k0)
             for k in range(k0, k1):
-                launch("ready")(envs, k, (self.start + k) // self.substeps)
+                self._links("ready", k, (self.start + k) // self.substeps)
                 launch("segment")(envs, k, k + 1, self.start, self.substeps)
-                launch("place")(envs, k + 1)
+                self._links("place", k + 1)
         else:
             launch("segment")(envs, k0, k1, self.start, self.substeps)
         flags = self.store.view("flag")
@@ -111,14 +115,16 @@ class RigidSolver:
         """Carry the adjoint of slot ``k1`` back to slot ``k0``."""
         launch, envs = self._launch, self.plan.envs
         if self.plan.jointed:
-            launch("place")(envs, k1)
-            launch("fold")(envs, k1, 0, 0)
+            self._links("place", k1)
+            self._links("ready_adjoint", k1, 0, 0)
+            self._links("place_adjoint", k1)
             for k in reversed(range(k0, k1)):
                 f = (self.start + k) // self.substeps
-                launch("place")(envs, k)
-                launch("ready")(envs, k, f)
+                self._links("place", k)
+                self._links("ready", k, f)
                 launch("segment_adjoint")(envs, k, k + 1, self.start, self.substeps)
-                launch("fold")(envs, k, f, 1)
+                self._links("ready_adjoint", k, f, 1)
+                self._links("place_adjoint", k)
         else:
             launch("segment_adjoint")(envs, k0, k1, self.start, self.substeps)
 
@@ -139,24 +145,41 @@ class RigidSolver:
 
         Velocities are stored half a kick behind. What is missing is the free motion of half a kick,
         ``v + kick/2 (g + F/m)``, and ``ω + kick/2 α`` with Euler's equations; a body in contact keeps the velocity it
-        has, which already answers to the positions (first order in contact, second order elsewhere).
+        has, which already answers to the positions (first order in contact, second order elsewhere). So does a tree
+        that touches something, or where something acts along a joint.
         """
-        self._synchronise(k, "out")
+        self._synchronise(k, "")
         return np.array(self.store.view("velocity_out")), np.array(self.store.view("spin_out"))
 
-    def add_velocity_adjoint(self, k: int, velocity: np.ndarray, spin: np.ndarray) -> None:
-        """Add what enters at :meth:`synchronous_velocity` of slot ``k``, to the adjoints of state and parameters."""
+    def synchronous_rate(self, k: int) -> np.ndarray:
+        """Velocities of the joints of slot ``k`` at the time of their coordinates: (envs * joint freedoms,)."""
+        self._synchronise(k, "")
+        return np.array(self.store.view("rate_out"))
+
+    def add_velocity_adjoint(
+        self, k: int, velocity: np.ndarray, spin: np.ndarray, rate: np.ndarray | None = None
+    ) -> None:
+        """Add what enters at :meth:`synchronous_velocity` and :meth:`synchronous_rate` of slot ``k``, to the adjoints of
+        state and parameters."""
         self.store.write("velocity_out", velocity)
         self.store.write("spin_out", spin)
-        self._synchronise(k, "adjoint")
+        self.store.zero(["rate_out"])
+        if rate is not None:
+            self.store.write("rate_out", rate)
+        self._synchronise(k, "_adjoint")
 
     def _synchronise(self, k: int, way: str) -> None:
-        op, name = kernels.synchronise, f"synchronise_{way}"
-        if name not in self._bound:
-            bind = op.bind if way == "out" else op.bind_adjoint
-            self._bound[name] = bind(self.store, self._plain, dim=self.plan.dim)
-        frame = min(max(0, self.start + k - 1) // self.substeps, self.store.view("force").shape[0] - 1)
-        self._bound[name](self.plan.envs, self.plan.bodies, k, frame)
+        f = min(max(0, self.start + k - 1) // self.substeps, self.store.view("force").shape[0] - 1)
+        if not self.plan.jointed:
+            self._launch(f"synchronise{way}")(self.plan.envs, self.plan.bodies, k, f)
+            return
+        self._links("place", k)
+        self._links("ready", k, f)
+        if way:
+            self._links("follow_adjoint", k, f)
+            self._links("place_adjoint", k)
+        else:
+            self._links("follow", k)
 
     def clear_adjoints(self) -> None:
         """Set every adjoint to zero, before a backward sweep."""
