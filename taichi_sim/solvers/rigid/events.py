@@ -18,8 +18,9 @@ from taichi_sim.runtime import ti
 from taichi_sim.solvers.rigid.arrays import POINT_EDGE, POINT_PLANE
 from taichi_sim.solvers.rigid.geometry import GAP, column3, place
 from taichi_sim.solvers.rigid.impact import RESOLUTION, THRESHOLD, TOUCH
-from taichi_sim.solvers.rigid.newton import BEFORE, DELTA, NOW, TRIAL, add_wrench, body_motion, contact_motion
+from taichi_sim.solvers.rigid.newton import contact_motion
 from taichi_sim.solvers.rigid.rotation import flat, flat_turn, lift, lift_turn
+from taichi_sim.solvers.rigid.twist import BEFORE, DELTA, NOW, TRIAL, add_wrench, body_motion
 
 #: Pieces of a step; ``EVENT`` is the time of an impact, a piece of the way back only.
 FLIGHT, IMPACT, LANDING, DONE, EVENT = 0, 1, 2, 3, 4

@@ -11,8 +11,9 @@ enters at 1/κ and only where contacts act on each other.
 
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.rigid.geometry import BIAS, DAMPING, STIFF, column3
-from taichi_sim.solvers.rigid.newton import BEFORE, body_motion, contact_motion
+from taichi_sim.solvers.rigid.newton import contact_motion
 from taichi_sim.solvers.rigid.rotation import flat, flat_turn
+from taichi_sim.solvers.rigid.twist import BEFORE, body_motion
 
 #: Columns of ``event_settings``.
 THRESHOLD, TOUCH, STIFFNESS, RESOLUTION = 0, 1, 2, 3

@@ -2,6 +2,8 @@
 
 from taichi_sim.core.operator import operator
 from taichi_sim.runtime import ti
+from taichi_sim.solvers.rigid.articulated import Joints, drift_joints, drift_joints_adjoint
+from taichi_sim.solvers.rigid.closure import Bond
 from taichi_sim.solvers.rigid.detect import detect
 from taichi_sim.solvers.rigid.events import (
     DONE,
@@ -21,7 +23,7 @@ from taichi_sim.solvers.rigid.events import (
 from taichi_sim.solvers.rigid.free import spin_rate, spin_rate_adjoint
 from taichi_sim.solvers.rigid.geometry import clear_orient_adjoint, orient, orient_adjoint
 from taichi_sim.solvers.rigid.impact import RESOLUTION, STIFFNESS, set_impact_law
-from taichi_sim.solvers.rigid.newton import BEFORE, DELTA, NOW, TRIAL, copy_column, solve
+from taichi_sim.solvers.rigid.newton import copy_column, solve
 from taichi_sim.solvers.rigid.rotation import (
     flat_turn,
     lift,
@@ -39,9 +41,10 @@ from taichi_sim.solvers.rigid.step import (
     place_contacts,
     prepare,
     prepare_adjoint,
-    set_motion,
     solve_adjoint,
 )
+from taichi_sim.solvers.rigid.tree import Chain
+from taichi_sim.solvers.rigid.twist import DELTA, NOW, TRIAL, set_motion
 
 A1 = ti.types.ndarray(ndim=1)
 A2 = ti.types.ndarray(ndim=2)
@@ -69,12 +72,14 @@ def event_resolution(events: ti.template(), event_settings: ti.template()):
 @operator
 @ti.kernel
 def segment(
-    dim: ti.template(), boxes: ti.template(), events: ti.template(), position: A2, rotation: A2, velocity: A2,
-    spin: A2, kick: A2, touching: A2, mass: A1, inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1,
+    dim: ti.template(), boxes: ti.template(), events: ti.template(), trees: ti.template(), loops: ti.template(),
+    alone: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2, touching: A2, mass: A1, inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1,
     plane_offset: A1, friction: A1, stiffness: A1, damping: A1, stiction: A1, restitution: A1, gravity: A1, dt: A1,
     force: A2, torque: A2, turned: A1, arm: A1, face: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1,
     contact: A1, contact_body: A1, taped: A2, taped_count: A2, chain: A2, piece: A2, flown: A2, pool: A1,
     event_settings: A1, candidate: A1, point_body: A1, plane_body: A1, box: A1, settings: A1, extent: A1, flag: A1,
+    link: A1, order: A1, reduced: A2, motion: A1, lever: A1, coordinate: A2, rate: A2, armature: A1, mass_matrix: A1,
+    jacobian: A1, row: A1, bond: A1, closure: A1,
     envs: ti.i32, k0: ti.i32, k1: ti.i32, start: ti.i32, substeps: ti.i32,
 ):
     """Steps of slots ``k0 … k1``; ``substeps`` of them a frame. What goes wrong is flagged: 1 the velocity problem did
@@ -82,9 +87,13 @@ def segment(
 
     With ``events`` a turn of the loop is a piece of a step, from slot ``s`` to ``target``, and ``rest`` is what is left
     of the step; without, it is a step. (One loop, in which every function stands once: each is compiled where it
-    stands.)
+    stands.) Scenes with joints go one step at a time, between kernels of ``tree_kernels``.
     """
-    ti.loop_config(block_dim=SPREAD)
+    J = ti.static(Joints(
+        trees, loops,
+        Chain(link, order, extent, dof, reduced, motion, lever, coordinate, rate, armature, mass_matrix, jacobian),
+        row, Bond(bond, closure)))
+    ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
             e = spread // SPREAD
@@ -93,14 +102,17 @@ def segment(
                 free = pool[1]
                 if k0 > 0:
                     free = chain[k0 - 1, e][0] + 2 * chain[k0 - 1, e][1]
+            if flag[e][0] != 0:
+                k = k1
             while k < k1:
                 target, move = k + 1, rest
                 if stage != LANDING:
                     length = 0.5 * (kick[s, e] + rest)
                     if stage == IMPACT:
                         length = 0.0 * rest
-                    prepare(dim, e, s, (start + k) // substeps, length, extent[0], dof, position, rotation, velocity,
-                            spin, mass, inertia, gravity, force, torque, turned, inertia_world, heft)
+                    if ti.static(not trees):
+                        prepare(dim, e, s, (start + k) // substeps, length, extent[0], dof, position, rotation,
+                                velocity, spin, mass, inertia, gravity, force, torque, turned, inertia_world, heft)
                     orient(dim, e, extent, turned, centre, point, plane_normal, plane_offset, point_body, plane_body,
                            arm, face)
                     if stage == FLIGHT:
@@ -123,8 +135,8 @@ def segment(
                         set_impact_law(dim, e, s, acting, extent, dof, contact, contact_body, taped, heft,
                                        inertia_world, restitution, event_settings)
                         loose = settings[0] * event_settings[STIFFNESS]
-                converged, work = solve(dim, e, extent[0], e * extent[5], acting, settings[0], loose, dof, matrix,
-                                        contact, contact_body, heft, inertia_world)
+                converged, work = solve(dim, J, e, extent[0], e * extent[5], acting, settings[0], loose, dof,
+                                        matrix, contact, contact_body, heft, inertia_world)
                 moving = NOW
                 if ti.static(events):
                     moving = TRIAL
@@ -161,6 +173,8 @@ def segment(
                 if stage != LANDING:
                     fine = drift(dim, e, s, target, move, moving, extent, dof, contact, contact_body, taped_count,
                                  position, rotation, velocity, spin, touching)
+                    if ti.static(trees):
+                        drift_joints(J.tree, e, k, dt[e])
                     if fine == 0:
                         flag[e] = ti.Vector([3, k, 0])
                     s = target
@@ -179,18 +193,24 @@ def segment(
 @segment.adjoint
 @ti.kernel
 def segment_adjoint(
-    dim: ti.template(), events: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2, mass: A1,
-    inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1, friction: A1, stiffness: A1,
+    dim: ti.template(), events: ti.template(), trees: ti.template(), loops: ti.template(), alone: ti.template(),
+    position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2, mass: A1, inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1, friction: A1, stiffness: A1,
     damping: A1, stiction: A1, restitution: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1,
     turned_bar: A1, arm: A1, arm_bar: A1, face: A1, face_bar: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1,
     contact: A1, contact_body: A1, taped: A2, taped_count: A2, chain: A2, piece: A2, flown: A2, pool: A1,
     event_settings: A1, point_body: A1, plane_body: A1, extent: A1, d_position: A1, d_rotation: A1, d_velocity: A1,
     d_spin: A1, d_kick: A1, d_mass: A1, d_inertia: A1, d_centre: A1, d_point: A1, d_radius: A1, d_plane_normal: A1,
     d_plane_offset: A1, d_friction: A1, d_stiffness: A1, d_damping: A1, d_stiction: A1, d_restitution: A1,
-    d_gravity: A1, d_dt: A1, d_force: A3, d_torque: A3, envs: ti.i32, k0: ti.i32, k1: ti.i32, start: ti.i32,
+    d_gravity: A1, d_dt: A1, d_force: A3, d_torque: A3,
+    link: A1, order: A1, reduced: A2, motion: A1, lever: A1, coordinate: A2, rate: A2, armature: A1, mass_matrix: A1,
+    jacobian: A1, row: A1, bond: A1, closure: A1, d_coordinate: A1, d_rate: A1, envs: ti.i32, k0: ti.i32, k1: ti.i32, start: ti.i32,
     substeps: ti.i32,
 ):
-    ti.loop_config(block_dim=SPREAD)
+    J = ti.static(Joints(
+        trees, loops,
+        Chain(link, order, extent, dof, reduced, motion, lever, coordinate, rate, armature, mass_matrix, jacobian),
+        row, Bond(bond, closure)))
+    ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
             e = spread // SPREAD
@@ -212,8 +232,9 @@ def segment_adjoint(
                             move = tau
                         elif stage != DONE:
                             length, move = 0.0 * rest, 0.0 * rest
-                    prepare(dim, e, s, f, length, extent[0], dof, position, rotation, velocity, spin, mass, inertia,
-                            gravity, force, torque, turned, inertia_world, heft)
+                    if ti.static(not trees):
+                        prepare(dim, e, s, f, length, extent[0], dof, position, rotation, velocity, spin, mass,
+                                inertia, gravity, force, torque, turned, inertia_world, heft)
                     orient(dim, e, extent, turned, centre, point, plane_normal, plane_offset, point_body, plane_body,
                            arm, face)
                     place_contacts(dim, e, s, rest, extent, position, radius, arm, face, friction, stiffness, damping,
@@ -260,21 +281,27 @@ def segment_adjoint(
                                 pace = 1.0 / (kick[s, e] + rest)
                                 d_kick[e] = ((1.0 - share) * share_bar + (1.0 - whole) * whole_bar) * pace
                                 rest_bar = rest_bar - (share * share_bar + whole * whole_bar) * pace
-                        solve_adjoint(dim, e, extent, count, way, dof, matrix, contact, contact_body, heft, inertia_world)
+                        if ti.static(trees):
+                            drift_joints_adjoint(dim, J.tree, e, k, dt[e], d_velocity, d_spin, d_coordinate, d_rate,
+                                                 d_dt)
+                        solve_adjoint(dim, J, e, extent, count, way, dof, matrix, contact, contact_body, heft,
+                                      inertia_world)
                     else:
                         for i in range(e * extent[0] * freedoms_of(dim), (e + 1) * extent[0] * freedoms_of(dim)):
                             dof[i, DELTA] = 0.0
                     h_bar = contacts_adjoint(
-                        dim, events, e, s, rest, impact, seed, count, way, extent, dof, position, radius, arm, face,
+                        dim, J, events, e, s, rest, impact, seed, count, way, extent, dof, position, radius, arm, face,
                         stiffness, restitution, event_settings, contact, contact_body, taped, arm_bar, face_bar,
                         d_position, d_velocity, d_spin, d_radius, d_friction, d_stiffness, d_damping, d_stiction,
                         d_restitution)
                     orient_adjoint(dim, e, extent, turned, centre, point, plane_normal, point_body, plane_body,
                                    arm_bar, face_bar, turned_bar, d_centre, d_point, d_plane_normal, d_plane_offset)
-                    length_bar = prepare_adjoint(
-                        dim, e, s, f, length, extent[0], dof, rotation, spin, mass, inertia, gravity, force, torque,
-                        turned, inertia_world, turned_bar, d_rotation, d_velocity, d_spin, d_mass, d_inertia,
-                        d_gravity, d_force, d_torque)
+                    length_bar = 0.0 * rest
+                    if ti.static(not trees):
+                        length_bar = prepare_adjoint(
+                            dim, e, s, f, length, extent[0], dof, rotation, spin, mass, inertia, gravity, force,
+                            torque, turned, inertia_world, turned_bar, d_rotation, d_velocity, d_spin, d_mass,
+                            d_inertia, d_gravity, d_force, d_torque)
                     if stage == DONE or stage == FLIGHT:
                         rest_bar = rest_bar + h_bar + 0.5 * length_bar
                         d_kick[e] = d_kick[e] + 0.5 * length_bar

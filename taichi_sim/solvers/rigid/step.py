@@ -21,17 +21,7 @@ from taichi_sim.solvers.rigid.geometry import (
 )
 from taichi_sim.solvers.rigid.impact import rebound_adjoint
 from taichi_sim.solvers.rigid.law import impulse, impulse_adjoint
-from taichi_sim.solvers.rigid.newton import (
-    BEFORE,
-    DELTA,
-    FREE,
-    NOW,
-    add_wrench,
-    assemble,
-    body_motion,
-    contact_motion,
-    eliminate,
-)
+from taichi_sim.solvers.rigid.newton import assemble, contact_motion, eliminate
 from taichi_sim.solvers.rigid.rotation import (
     flat,
     flat_turn,
@@ -44,15 +34,18 @@ from taichi_sim.solvers.rigid.rotation import (
     turn,
     turn_adjoint,
 )
-
-
-@ti.func
-def set_motion(dim: ti.template(), dof: ti.template(), column, first, v, w):
-    """Write a body's degrees of freedom."""
-    freedoms = ti.static(3 if dim == 2 else 6)
-    for a in range(freedoms):
-        dof[first + a, column] = 0.0
-    add_wrench(dim, dof, column, first, v, w)
+from taichi_sim.solvers.rigid.tree import spread
+from taichi_sim.solvers.rigid.twist import (
+    BEFORE,
+    DELTA,
+    FREE,
+    NOW,
+    VELOCITY_BAR,
+    ZED_BAR,
+    add_wrench,
+    body_motion,
+    set_motion,
+)
 
 
 @ti.func
@@ -146,8 +139,19 @@ def clear_turned(e, bodies, turned_bar: ti.template()):
 
 
 @ti.func
-def contacts_adjoint(dim: ti.template(), events: ti.template(), e, k, h, impact, seed, count, way, extent: ti.template(),
-                     dof: ti.template(), position: ti.template(), radius: ti.template(), arm: ti.template(),
+def push_pair(dim: ti.template(), dof: ti.template(), column, first, c, contact: ti.template(),
+              contact_body: ti.template(), gamma):
+    """Transpose of ``contact_motion``: an impulse at contact ``c`` added to its bodies, the first of which is ``first``."""
+    freedoms = ti.static(3 if dim == 2 else 6)
+    add_wrench(dim, dof, column, (first + contact_body[c][0]) * freedoms, gamma, column3(contact, c, 3).cross(gamma))
+    if contact_body[c][1] >= 0:
+        add_wrench(dim, dof, column, (first + contact_body[c][1]) * freedoms, -gamma,
+                   gamma.cross(column3(contact, c, 6)))
+
+
+@ti.func
+def contacts_adjoint(dim: ti.template(), J: ti.template(), events: ti.template(), e, k, h, impact, seed, count, way,
+                     extent: ti.template(), dof: ti.template(), position: ti.template(), radius: ti.template(), arm: ti.template(),
                      face: ti.template(), stiffness: ti.template(), restitution: ti.template(),
                      event_settings: ti.template(), contact: ti.template(), contact_body: ti.template(),
                      taped: ti.template(), arm_bar: ti.template(), face_bar: ti.template(), d_position: ti.template(),
@@ -198,6 +202,9 @@ def contacts_adjoint(dim: ti.template(), events: ti.template(), e, k, h, impact,
                 arm_a_bar = arm_a_bar + a1
                 arm_b_bar = arm_b_bar + b1
             gap_bar = gap_bar + seed
+        if ti.static(J.on):  # velocities of links follow from coordinates
+            push_pair(dim, dof, VELOCITY_BAR, e * bodies, c, contact, contact_body, y)
+            push_pair(dim, dof, ZED_BAR, e * bodies, c, contact, contact_body, gamma)
         locate_adjoint(dim, e, k, taped[k, c][0], taped[k, c][1], taped[k, c][2], A, B, extent, position, radius,
                        arm, face, arm_bar, face_bar, d_position, d_radius, n_bar, arm_a_bar, arm_b_bar, gap_bar)
     return h_bar
@@ -242,11 +249,18 @@ def prepare_adjoint(dim: ti.template(), e, k, f, length, bodies, dof: ti.templat
 
 
 @ti.func
-def solve_adjoint(dim: ti.template(), e, extent: ti.template(), count, way, dof: ti.template(), matrix: ti.template(),
-                  contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
+def solve_adjoint(dim: ti.template(), J: ti.template(), e, extent: ti.template(), count, way, dof: ti.template(),
+                  matrix: ti.template(), contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
                   inertia_world: ti.template()):
     """``z`` of ``Hᵀ z = v_bar``, in place in DELTA."""
     freedoms = ti.static(3 if dim == 2 else 6)
     bodies = extent[0]
-    assemble(dim, e, bodies, e * extent[5], count, way, 1.0, 1, dof, matrix, contact, contact_body, heft, inertia_world)
-    eliminate(e, bodies * freedoms, dof, matrix)
+    n = bodies * freedoms
+    if ti.static(J.on):
+        n = extent[6]
+        spread(dim, J.tree, e, NOW, 0, NOW)
+    assemble(dim, J, e, bodies, e * extent[5], count, way, 1.0, 1, dof, matrix, contact, contact_body, heft,
+             inertia_world)
+    eliminate(e, n, J.unknown, matrix)
+    if ti.static(J.on):
+        spread(dim, J.tree, e, DELTA, 0, DELTA)
