@@ -35,8 +35,9 @@ from taichi_sim.timeline.timeline import Timeline
 
 log = logging.getLogger("taichi_sim")
 
-#: What a state is seen as, and what of it has adjoints.
+#: What a state is seen as, and what of it has adjoints: of points, and of joints.
 STATE = ("x", "v", "C", "F")
+ALONG = ("q", "rate")
 
 
 @dataclass(frozen=True)
@@ -241,15 +242,15 @@ class Engine:
                 turned.append(self._rotations(self._look(k, ("F",)) if self.model.rigid is not None else {}))
                 frames.append(state["x"][0].astype(np.float32))
             if watched:
-                seen = self._look(k, STATE)
+                seen = self._whole(k)
                 collapse.look(seen["F"], self.frame_dt * f)
                 states = [self._observed_state(seen, e, watched) for e in range(self.envs)]
                 for path, (quantity, points) in watched.items():
                     traces[path].append(np.stack([quantity.value(s, points) for s in states]))
             if f == self.frames:
-                self._final = self._look(k, STATE)
+                self._final = self._whole(k)
                 if soft is not None:
-                    final = {name: value[:, soft.points] for name, value in self._final.items()}
+                    final = {name: self._final[name][:, soft.points] for name in STATE}
                     diagnose.check_final(soft, final, self.frames * self.substeps)
                 collapse.look(self._final["F"], self.frame_dt * f)
             for name, value in self.model.judge.measure(terms, f, state, self._values).items():
@@ -304,6 +305,13 @@ class Engine:
         solvers = self._alive().solvers
         parts = [family.look(solvers[name], k, names) for name, family in self._families()]
         return parts[0] if len(parts) == 1 else self._joined(parts)
+
+    def _whole(self, k: int) -> State:
+        """All there is to be seen of slot ``k``."""
+        found = self._look(k, STATE)
+        if self.model.joints and self.model.rigid is not None:
+            found |= self.model.rigid.look(self._alive().solvers["rigid"], k, ALONG)
+        return found
 
     def _inertias(self) -> np.ndarray | None:
         """(envs, points, 3, 3) moments of inertia of points that have any; ``None`` where none has."""
@@ -371,7 +379,7 @@ class Engine:
 
     def _observed_state(self, arrays: State, env: int, paths: Iterable[str]) -> dict[str, np.ndarray]:
         """What the observables ``paths`` see of one environment; ``arrays`` x, v, C, F (envs, points, …)."""
-        state = {name: arrays[name][env].astype(np.float64) for name in STATE}
+        state = {name: value[env].astype(np.float64) for name, value in arrays.items()}
         state["mass"] = self._mass[env]
         if self._inertia is not None:
             state["inertia"] = self._inertia[env]
@@ -426,7 +434,9 @@ class Engine:
 
         def add_adjoints(k: int, bars: State) -> None:
             for name, family in self._families():
-                mine = {key: bar[:, family.points] for key, bar in bars.items()}
+                mine = {key: bar[:, family.points] for key, bar in bars.items() if key not in ALONG}
+                if name == "rigid":
+                    mine |= {key: bar for key, bar in bars.items() if key in ALONG}
                 if any(bar.any() for bar in mine.values()):
                     family.enter(world.solvers[name], k, mine)
 
@@ -443,13 +453,11 @@ class Engine:
 
         with off_tape():
             self._timeline.backward(enter)
-        square = np.zeros((*rest_bar.shape, self.dim))
-        start = {"x": rest_bar, "v": np.zeros(rest_bar.shape), "C": square, "F": square}
+        add_adjoints(0, {"x": rest_bar})
         for name, family in self._families():
             p = family.points
             add(total, family.pullback(self._values, world.solvers[name]))
             inertia = None if inertia_bar is None else inertia_bar[:, p]
-            mine = {key: bar[:, p] for key, bar in start.items()}
-            add(total, family.pullback_start(self._values, mine, mass_bar[:, p], inertia))
+            add(total, family.pullback_mass(self._values, mass_bar[:, p], inertia))
         add(total, actuators.pullback(self._values))
         return total
