@@ -127,6 +127,7 @@ def main() -> None:
     parser.add_argument("--restitution", type=float, default=0.4, help="0: compliant contact only")
     parser.add_argument("--stiffness", type=float, default=1e5)
     parser.add_argument("--damping", type=float, default=5.0)
+    parser.add_argument("--only-score", action="store_true", help="identify nothing, score the values given")
     o = parser.parse_args()
     runtime.start("f64")
     data = np.load(o.data)
@@ -136,10 +137,13 @@ def main() -> None:
     fixed = {"stiffness": o.stiffness, "damping": o.damping}
     guess = {"friction": o.friction} | ({"restitution": o.restitution} if o.restitution > 0 else {})
     begin = time.perf_counter()
-    train = Tosses(chosen[:half], o.substeps, o.restitution > 0)
-    train.run(1, **fixed)
-    found = identify(train, guess)
-    for name, part in (("identified on", chosen[:half]), ("held out", chosen[half:]), ("all", chosen)):
+    found, parts = guess, {"all": chosen}
+    if not o.only_score:
+        train = Tosses(chosen[:half], o.substeps, o.restitution > 0)
+        train.run(1, **fixed)
+        found = identify(train, guess)
+        parts = {"identified on": chosen[:half], "held out": chosen[half:]} | parts
+    for name, part in parts.items():
         tosses = Tosses(part, o.substeps, o.restitution > 0)
         tosses.run(tosses.frames, **fixed, **found)
         far, turned = tosses.score()
