@@ -30,11 +30,10 @@ def test_depths(f64, dim):
 
 def test_boxes_are_separated_by_their_edges_too(f64):
     """Crossed edges: no face separates the boxes, the direction across both edges does."""
-    quarter = np.array([np.cos(np.pi / 8), 0.0, 0.0, 0.0])
     for height, count in ((1.38, 1), (1.44, 0)):
         a = Assembly(3)
-        a.box(1.0, [0.5, 0.5, 0.5], [0.0, 0.0, 0.0], rotation=quarter + [0, np.sin(np.pi / 8), 0, 0])
-        a.box(1.0, [0.5, 0.5, 0.5], [0.0, 0.0, height], rotation=quarter + [0, 0, np.sin(np.pi / 8), 0])
+        a.box(1.0, [0.5, 0.5, 0.5], [0.0, 0.0, 0.0], rotation=[np.cos(np.pi / 8), np.sin(np.pi / 8), 0, 0])
+        a.box(1.0, [0.5, 0.5, 0.5], [0.0, 0.0, height], rotation=[np.cos(np.pi / 8), 0, np.sin(np.pi / 8), 0])
         found = overlaps(build(a, 1), 1e-6)
         assert len(found) == count
         if found:

@@ -17,10 +17,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from taichi_sim import runtime  # noqa: E402
-from taichi_sim.solvers.rigid.arrays import EventPlan  # noqa: E402
-from taichi_sim.solvers.rigid.assembly import Assembly  # noqa: E402
-from taichi_sim.solvers.rigid.solver import RigidSolver  # noqa: E402
+from taichi_sim import runtime
+from taichi_sim.solvers.rigid.arrays import EventPlan
+from taichi_sim.solvers.rigid.assembly import Assembly
+from taichi_sim.solvers.rigid.solver import RigidSolver
 
 WIDTH, HALF, MASS, GRAVITY, FRAME = 0.1048, 0.0513, 0.37, 9.61, 1.0 / 148.0
 
@@ -110,7 +110,9 @@ def identify(tosses: Tosses, guess: dict[str, float], stages=(25, 40, 70, 1000),
             g = np.array([bar[n] for n in names])
             m, v = 0.8 * m + 0.2 * g, 0.95 * v + 0.05 * g * g
             rate = 0.08 * (1 - k / rounds) + 0.002
-            x = np.clip(x - rate * (m / (1 - 0.8**k)) / (np.sqrt(v / (1 - 0.95**k)) + 1e-8), 1e-3, [2.0, 0.95][: len(x)])
+            x = np.clip(
+                x - rate * (m / (1 - 0.8**k)) / (np.sqrt(v / (1 - 0.95**k)) + 1e-8), 1e-3, [2.0, 0.95][: len(x)]
+            )
         x = best[1]
         print(f"  {frames:4d} frames: {dict(zip(names, x.round(4), strict=True))}, loss {best[0]:.5f}", flush=True)
     return dict(zip(names, x, strict=True))
@@ -125,6 +127,7 @@ def main() -> None:
     parser.add_argument("--restitution", type=float, default=0.4, help="0: compliant contact only")
     parser.add_argument("--stiffness", type=float, default=1e5)
     parser.add_argument("--damping", type=float, default=5.0)
+    parser.add_argument("--only-score", action="store_true", help="identify nothing, score the values given")
     o = parser.parse_args()
     runtime.start("f64")
     data = np.load(o.data)
@@ -134,10 +137,13 @@ def main() -> None:
     fixed = {"stiffness": o.stiffness, "damping": o.damping}
     guess = {"friction": o.friction} | ({"restitution": o.restitution} if o.restitution > 0 else {})
     begin = time.perf_counter()
-    train = Tosses(chosen[:half], o.substeps, o.restitution > 0)
-    train.run(1, **fixed)
-    found = identify(train, guess)
-    for name, part in (("identified on", chosen[:half]), ("held out", chosen[half:]), ("all", chosen)):
+    found, parts = guess, {"all": chosen}
+    if not o.only_score:
+        train = Tosses(chosen[:half], o.substeps, o.restitution > 0)
+        train.run(1, **fixed)
+        found = identify(train, guess)
+        parts = {"identified on": chosen[:half], "held out": chosen[half:]} | parts
+    for name, part in parts.items():
         tosses = Tosses(part, o.substeps, o.restitution > 0)
         tosses.run(tosses.frames, **fixed, **found)
         far, turned = tosses.score()

@@ -218,7 +218,7 @@ def fly(dim: ti.template(), e, k, p, hit, count, tau, rest, exact, extent: ti.te
     taped[p, hit] = taped[k, first]
     taped_count[p, e] = ti.Vector([count, 0, 0])
     piece[row, e] = ti.Vector([tau, exact])
-    piece[row + 1, e] = ti.Vector([rest - tau, 0.0])
+    piece[row + 1, e] = ti.Vector([rest - tau, 1.0])
     kick[p, e] = 0.0
     kick[p + 1, e] = 0.0
 

@@ -22,7 +22,16 @@ from taichi_sim.solvers.rigid.events import (
 )
 from taichi_sim.solvers.rigid.free import spin_rate, spin_rate_adjoint
 from taichi_sim.solvers.rigid.geometry import clear_orient_adjoint, orient, orient_adjoint
-from taichi_sim.solvers.rigid.impact import RESOLUTION, STIFFNESS, set_impact_law
+from taichi_sim.solvers.rigid.impact import (
+    RESOLUTION,
+    STIFFNESS,
+    conserve_adjoint,
+    impact_gain,
+    limit_rebound,
+    momentum_into_delta,
+    scale_slope,
+    set_impact_law,
+)
 from taichi_sim.solvers.rigid.newton import copy_column, solve
 from taichi_sim.solvers.rigid.rotation import (
     flat_turn,
@@ -98,6 +107,7 @@ def segment(
         if spread % SPREAD == 0:
             e = spread // SPREAD
             k, s, stage, count, impacts, free, rest = k0, k0, FLIGHT, 0, 0, 0, dt[e]
+            again, scale, low, high, below, above = 0, 1.0 + 0.0 * rest, 0.0 * rest, 0.0 * rest, 0.0 * rest, 0.0 * rest
             if ti.static(events):
                 free = pool[1]
                 if k0 > 0:
@@ -106,7 +116,7 @@ def segment(
                 k = k1
             while k < k1:
                 target, move = k + 1, rest
-                if stage != LANDING:
+                if stage != LANDING and again == 0:
                     length = 0.5 * (kick[s, e] + rest)
                     if stage == IMPACT:
                         length = 0.0 * rest
@@ -125,14 +135,14 @@ def segment(
                     count = taped_count[s, e][0]
                 acting, loose = count, settings[0]
                 if ti.static(events):
-                    if stage != LANDING:
+                    if stage != LANDING and again == 0:
                         acting = sort_contacts(
                             dim, e, s, ti.select(stage == IMPACT, 1, 0), ti.select(impacts == pool[0], 1, 0), count,
                             extent, dof, contact, contact_body, taped, restitution, event_settings)
                     else:
                         acting = taped_count[s, e][0]
                     if stage == IMPACT:
-                        set_impact_law(dim, e, s, acting, extent, dof, contact, contact_body, taped, heft,
+                        set_impact_law(dim, e, s, acting, scale, extent, dof, contact, contact_body, taped, heft,
                                        inertia_world, restitution, event_settings)
                         loose = settings[0] * event_settings[STIFFNESS]
                 converged, work = solve(dim, J, e, extent[0], e * extent[5], acting, settings[0], loose, dof,
@@ -160,17 +170,24 @@ def segment(
                         else:
                             stage = DONE
                     elif stage == IMPACT:
-                        target, move = s + 1, 0.0 * rest
-                        rest = piece[target - pool[1], e][0]
-                        impacts = impacts + 1
-                        free = free + 2
-                        stage = FLIGHT
+                        gain, whole = impact_gain(dim, e, extent[0], dof, heft, inertia_world)
+                        again, scale, low, high, below, above = limit_rebound(
+                            again, scale, gain / (whole + 1e-30), low, high, below, above,
+                            settings[0] * ti.sqrt(event_settings[STIFFNESS]))
+                        if again == 0:
+                            target, move = s + 1, 0.0 * rest
+                            piece[target - pool[1], e][1] = scale
+                            rest = piece[target - pool[1], e][0]
+                            scale = 1.0 + 0.0 * rest
+                            impacts = impacts + 1
+                            free = free + 2
+                            stage = FLIGHT
                     else:
                         stage = DONE
                     if target == k + 1 or move == 0.0:
                         copy_column(dof, e * extent[0] * freedoms_of(dim), extent[0] * freedoms_of(dim), NOW, TRIAL)
                 taped_count[s, e] = ti.Vector([acting, work, ti.max(converged - 1, 0)])
-                if stage != LANDING:
+                if stage != LANDING and again == 0:
                     fine = drift(dim, e, s, target, move, moving, extent, dof, contact, contact_body, taped_count,
                                  position, rotation, velocity, spin, touching)
                     if ti.static(trees):
@@ -243,12 +260,13 @@ def segment_adjoint(
                     clear_turned(e, extent[0], turned_bar)
                     count, impact, seed, moving = taped_count[s, e][0], 0, 0.0 * rest, NOW
                     way = taped_count[s, e][2]
-                    share, whole = 1.0 + 0.0 * rest, 1.0 + 0.0 * rest
+                    share, whole, scale = 1.0 + 0.0 * rest, 1.0 + 0.0 * rest, 1.0 + 0.0 * rest
                     if ti.static(events):
                         moving = TRIAL
                         if stage == IMPACT:
                             impact = 1
-                            set_impact_law(dim, e, s, count, extent, dof, contact, contact_body, taped, heft,
+                            scale = piece[target - pool[1], e][1]
+                            set_impact_law(dim, e, s, count, scale, extent, dof, contact, contact_body, taped, heft,
                                            inertia_world, restitution, event_settings)
                         if stage == FLIGHT or stage == EVENT:
                             begin = ti.select(stage == EVENT, piece_start(e, k, s, chain), s)
@@ -272,7 +290,8 @@ def segment_adjoint(
                     if stage != EVENT:
                         move_bar = drift_adjoint(dim, e, s, move, moving, extent[0], dof, rotation, d_position,
                                                  d_rotation)
-                        share_bar, whole_bar = flight_adjoint(dim, e, extent[0], share, whole, dof, d_velocity, d_spin)
+                        share_bar, whole_bar = flight_adjoint(dim, e, extent[0], share, whole, dof, d_velocity,
+                                                              d_spin)
                         if stage == DONE:
                             rest_bar = rest_bar + move_bar + d_kick[e]
                         d_kick[e] = 0.0
@@ -284,14 +303,29 @@ def segment_adjoint(
                         if ti.static(trees):
                             drift_joints_adjoint(dim, J.tree, e, k, dt[e], d_velocity, d_spin, d_coordinate, d_rate,
                                                  d_dt)
-                        solve_adjoint(dim, J, e, extent, count, way, dof, matrix, contact, contact_body, heft,
-                                      inertia_world)
+                        rounds, slope = 1, 0.0 * rest
+                        if impact == 1 and scale < 1.0:
+                            rounds = 2
+                        for turned_to in range(rounds):
+                            solve_adjoint(dim, J, e, extent, count, way, dof, matrix, contact, contact_body, heft,
+                                          inertia_world)
+                            if ti.static(events):
+                                if rounds == 2:  # the scale follows from the energies
+                                    change = scale_slope(dim, e, s, count, extent, dof, contact, contact_body, taped,
+                                                         restitution, event_settings)
+                                    if turned_to == 0:
+                                        slope = change
+                                        momentum_into_delta(dim, e, extent[0], dof, heft, inertia_world)
+                                    else:
+                                        conserve_adjoint(
+                                            dim, e, extent[0], -slope / change, dof, turned, turned_bar, inertia, heft,
+                                            inertia_world, d_velocity, d_spin, d_mass, d_inertia)
                     else:
                         for i in range(e * extent[0] * freedoms_of(dim), (e + 1) * extent[0] * freedoms_of(dim)):
                             dof[i, DELTA] = 0.0
                     h_bar = contacts_adjoint(
-                        dim, J, events, e, s, rest, impact, seed, count, way, extent, dof, position, radius, arm, face,
-                        stiffness, restitution, event_settings, contact, contact_body, taped, arm_bar, face_bar,
+                        dim, J, events, e, s, rest, impact, scale, seed, count, way, extent, dof, position, radius, arm,
+                        face, stiffness, restitution, event_settings, contact, contact_body, taped, arm_bar, face_bar,
                         d_position, d_velocity, d_spin, d_radius, d_friction, d_stiffness, d_damping, d_stiction,
                         d_restitution)
                     orient_adjoint(dim, e, extent, turned, centre, point, plane_normal, point_body, plane_body,

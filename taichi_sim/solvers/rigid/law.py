@@ -15,7 +15,6 @@ of a body that hovers a little while it slides. The latter is a last resort.
 
 from taichi_sim.runtime import ti
 
-
 EXACT, LAGGED, SIMILAR = 0, 1, 2
 
 

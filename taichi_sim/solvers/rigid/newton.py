@@ -213,8 +213,8 @@ def along(at, n, dof: ti.template()):
 def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, tolerance, loose, dof: ti.template(),
           matrix: ti.template(),
           contact: ti.template(), contact_body: ti.template(), heft: ti.template(), inertia_world: ti.template()):
-    """Velocity after the step into NOW, from FREE and BEFORE. Returns 1 where it converged, 3 where only the similar law
-    did, else 0; and factorisations.
+    """Velocity after the step into NOW, from FREE and BEFORE. Returns 1 where it converged, 3 where only the similar
+    law did, else 0; and factorisations.
 
     Written as one loop around one evaluation of the residual, because every evaluation in the text is compiled anew:
     ``phase`` says what is evaluated. Newton starts from the better of the velocity before (resting contact) and the one

@@ -49,10 +49,11 @@ from taichi_sim.solvers.rigid.twist import (
 
 
 @ti.func
-def prepare(dim: ti.template(), e, k, f, length, bodies, dof: ti.template(), position: ti.template(), rotation: ti.template(),
-            velocity: ti.template(), spin: ti.template(), mass: ti.template(), inertia: ti.template(),
-            gravity: ti.template(), force: ti.template(), torque: ti.template(), turned: ti.template(), inertia_world: ti.template(), heft: ti.template()):
-    """Rotations and inertia of slot ``k``; BEFORE and FREE, the velocity after a kick of ``length`` without contacts."""
+def prepare(dim: ti.template(), e, k, f, length, bodies, dof: ti.template(), position: ti.template(),
+            rotation: ti.template(), velocity: ti.template(), spin: ti.template(), mass: ti.template(),
+            inertia: ti.template(), gravity: ti.template(), force: ti.template(), torque: ti.template(),
+            turned: ti.template(), inertia_world: ti.template(), heft: ti.template()):
+    """Rotations and inertia of slot ``k``; BEFORE and FREE, the velocity after a kick ``length`` without contacts."""
     freedoms = ti.static(3 if dim == 2 else 6)
     for b in range(e * bodies, e * bodies + bodies):
         R = rotation_matrix(dim, rotation[k, b])
@@ -150,9 +151,9 @@ def push_pair(dim: ti.template(), dof: ti.template(), column, first, c, contact:
 
 
 @ti.func
-def contacts_adjoint(dim: ti.template(), J: ti.template(), events: ti.template(), e, k, h, impact, seed, count, way,
-                     extent: ti.template(), dof: ti.template(), position: ti.template(), radius: ti.template(), arm: ti.template(),
-                     face: ti.template(), stiffness: ti.template(), restitution: ti.template(),
+def contacts_adjoint(dim: ti.template(), J: ti.template(), events: ti.template(), e, k, h, impact, scale, seed, count,
+                     way, extent: ti.template(), dof: ti.template(), position: ti.template(), radius: ti.template(),
+                     arm: ti.template(), face: ti.template(), stiffness: ti.template(), restitution: ti.template(),
                      event_settings: ti.template(), contact: ti.template(), contact_body: ti.template(),
                      taped: ti.template(), arm_bar: ti.template(), face_bar: ti.template(), d_position: ti.template(),
                      d_velocity: ti.template(), d_spin: ti.template(), d_radius: ti.template(),
@@ -196,8 +197,8 @@ def contacts_adjoint(dim: ti.template(), J: ti.template(), events: ti.template()
         if ti.static(events):
             if impact == 1:
                 gap_bar = 0.0 * gap_bar
-                n1, a1, b1 = rebound_adjoint(dim, e, c, s, n, b_bar, bodies, dof, contact, contact_body, restitution,
-                                             event_settings, d_restitution, d_velocity, d_spin)
+                n1, a1, b1 = rebound_adjoint(dim, e, c, s, scale, n, b_bar, bodies, dof, contact, contact_body,
+                                             restitution, event_settings, d_restitution, d_velocity, d_spin)
                 n_bar = n_bar + n1
                 arm_a_bar = arm_a_bar + a1
                 arm_b_bar = arm_b_bar + b1
