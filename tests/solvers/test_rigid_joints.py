@@ -360,3 +360,9 @@ def test_what_cannot_be_built_is_refused():
 def test_memory_is_known_beforehand(f32):
     solver = tree(3, 3, contact=True, loop=("hinge",))
     assert solver.store.bytes == footprint(solver.plan, "f32", 2, 21)
+
+
+def test_single_precision(f32):
+    solver = pendulum(2, 1000, [np.pi / 6, 0.0])
+    run(solver, 1000)
+    assert np.cumsum(solver.store.view("coordinate")[1000]) == pytest.approx([-0.254551, -0.546283], abs=1e-4)

@@ -22,8 +22,8 @@ class RigidPlan:
     the body that carries plane ``i``, -1 for the world. ``boxes[i]`` names the first of the ``2^dim`` points of box
     ``i`` and the first of its ``2 dim`` planes, in the order -x, +x, -y, ... ``candidates`` are (kind, a, b, surface):
     a point and a plane, two points, two boxes, or a point and a box. ``capacity`` is the room for contacts of one
-    environment. ``joints`` are (kind, parent, child) and ``closures`` (kind, a, b), kinds of ``topology``, bodies or -1 for
-    the world.
+    environment. ``joints`` are (kind, parent, child) and ``closures`` (kind, a, b): kinds of ``topology``, bodies or
+    -1 for the world.
     """
 
     dim: int

@@ -64,8 +64,8 @@ def segment(
             k = ti.select(flag[e][0] == 0, k0, k1)
             while k < k1:
                 if ti.static(not trees):
-                    prepare(dim, e, k, (start + k) // substeps, extent[0], dof, position, rotation, velocity, spin, kick,
-                            mass, inertia, gravity, dt, force, torque, turned, inertia_world, heft)
+                    prepare(dim, e, k, (start + k) // substeps, extent[0], dof, position, rotation, velocity, spin,
+                            kick, mass, inertia, gravity, dt, force, torque, turned, inertia_world, heft)
                 orient(dim, e, extent, turned, centre, point, plane_normal, plane_offset, point_body, plane_body, arm,
                        face)
                 taped_count[k, e] = ti.Vector([0, 0])
@@ -93,8 +93,8 @@ def segment(
 @ti.kernel
 def segment_adjoint(
     dim: ti.template(), trees: ti.template(), loops: ti.template(), alone: ti.template(),
-    position: A2, rotation: A2, velocity: A2, spin: A2,
-    kick: A2, mass: A1, inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1, friction: A1, stiffness: A1, damping: A1,
+    position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2, mass: A1, inertia: A1,
+    centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1, friction: A1, stiffness: A1, damping: A1,
     stiction: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1, turned_bar: A1, arm: A1,
     arm_bar: A1, face: A1, face_bar: A1, inertia_world: A1, heft: A1,
     dof: A2, matrix: A1, contact: A1, contact_body: A1, taped: A2, taped_count: A2, point_body: A1, plane_body: A1,

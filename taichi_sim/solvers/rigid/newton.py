@@ -200,8 +200,9 @@ def copy_column(dof: ti.template(), at, n, source, target):
 
 
 @ti.func
-def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, tolerance, dof: ti.template(), matrix: ti.template(),
-          contact: ti.template(), contact_body: ti.template(), heft: ti.template(), inertia_world: ti.template()):
+def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, tolerance, dof: ti.template(),
+          matrix: ti.template(), contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
+          inertia_world: ti.template()):
     """Velocity after the step into NOW, from FREE and BEFORE. Returns whether it converged, and factorisations.
 
     Written as one loop around one evaluation of the residual, because every evaluation in the text is compiled anew:

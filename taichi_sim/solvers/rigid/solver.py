@@ -159,8 +159,8 @@ class RigidSolver:
     def add_velocity_adjoint(
         self, k: int, velocity: np.ndarray, spin: np.ndarray, rate: np.ndarray | None = None
     ) -> None:
-        """Add what enters at :meth:`synchronous_velocity` and :meth:`synchronous_rate` of slot ``k``, to the adjoints of
-        state and parameters."""
+        """Add what enters at :meth:`synchronous_velocity` and :meth:`synchronous_rate` of slot ``k``, to the adjoints
+        of state and parameters."""
         self.store.write("velocity_out", velocity)
         self.store.write("spin_out", spin)
         self.store.zero(["rate_out"])

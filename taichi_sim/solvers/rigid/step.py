@@ -141,7 +141,7 @@ def drift_adjoint(dim: ti.template(), e, k, bodies, dof: ti.template(), rotation
 @ti.func
 def push_pair(dim: ti.template(), dof: ti.template(), column, first, c, contact: ti.template(),
               contact_body: ti.template(), gamma):
-    """Transpose of ``contact_motion``: an impulse at contact ``c`` added to its bodies, the first of which is ``first``."""
+    """Transpose of ``contact_motion``: an impulse at contact ``c`` added to its bodies, counted from ``first``."""
     freedoms = ti.static(3 if dim == 2 else 6)
     add_wrench(dim, dof, column, (first + contact_body[c][0]) * freedoms, gamma, column3(contact, c, 3).cross(gamma))
     if contact_body[c][1] >= 0:
@@ -152,8 +152,8 @@ def push_pair(dim: ti.template(), dof: ti.template(), column, first, c, contact:
 @ti.func
 def contacts_adjoint(dim: ti.template(), J: ti.template(), e, k, extent: ti.template(), dof: ti.template(),
                      position: ti.template(), radius: ti.template(), arm: ti.template(), face: ti.template(),
-                     stiffness: ti.template(), dt: ti.template(), contact: ti.template(), contact_body: ti.template(), taped: ti.template(),
-                     taped_count: ti.template(), arm_bar: ti.template(), face_bar: ti.template(),
+                     stiffness: ti.template(), dt: ti.template(), contact: ti.template(), contact_body: ti.template(),
+                     taped: ti.template(), taped_count: ti.template(), arm_bar: ti.template(), face_bar: ti.template(),
                      d_position: ti.template(), d_radius: ti.template(), d_friction: ti.template(),
                      d_stiffness: ti.template(), d_damping: ti.template(), d_stiction: ti.template(),
                      d_dt: ti.template()):
