@@ -258,7 +258,8 @@ def arm(steps=2000, **law):
 
 def test_a_drive_holds_and_saturates(f64):
     """Holds where kp (target - q) is the weight's moment; beyond its limit it gives just that."""
-    solver = arm(kp=200.0, kd=10.0)
+    solver = arm(kp=200.0, kd=10.0, position=-0.5)
+    assert solver.store.view("position")[0, 0] == pytest.approx([0.5 * np.cos(0.5), -0.5 * np.sin(0.5)])
     run(solver, 2000)
     q = solver.store.view("coordinate")[2000, 0]
     assert 200.0 * -q == pytest.approx(4.905 * np.cos(q), rel=1e-6)
