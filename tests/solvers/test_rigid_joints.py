@@ -258,7 +258,8 @@ def arm(steps=2000, **law):
 
 def test_a_drive_holds_and_saturates(f64):
     """Holds where kp (target - q) is the weight's moment; beyond its limit it gives just that."""
-    solver = arm(kp=200.0, kd=10.0)
+    solver = arm(kp=200.0, kd=10.0, position=-0.5)
+    assert solver.store.view("position")[0, 0] == pytest.approx([0.5 * np.cos(0.5), -0.5 * np.sin(0.5)])
     run(solver, 2000)
     q = solver.store.view("coordinate")[2000, 0]
     assert 200.0 * -q == pytest.approx(4.905 * np.cos(q), rel=1e-6)
@@ -334,6 +335,22 @@ def test_forward_is_the_same_in_pieces(f64):
     assert all(np.array_equal(whole[n], again[n]) for n in whole)
 
 
+def test_backward_is_the_same_in_pieces(f64):
+    solver = tree(2, 2, steps=14, contact=True, loop=("weld", "hinge", "ball"))
+    rollout = Rollout(solver, 14)
+    whole = rollout.gradient()
+    solver.clear_adjoints()
+    for n, w in rollout.weights.items():
+        solver.store.write(f"d_{n}", w)
+    solver.backward(5, 14)
+    solver.backward(0, 5)
+    solver.backward(0, 0)
+    for n in JOINT_STATE:
+        assert solver.store.view(f"d_{n}") == pytest.approx(whole[n], rel=1e-12)
+    for n in ("parent_anchor", "mass", "dt", "friction"):
+        assert solver.store.reduced_adjoint(n) == pytest.approx(whole[n], rel=1e-12)
+
+
 def test_what_cannot_be_built_is_refused():
     a = Assembly(2)
     for _ in range(3):
@@ -360,3 +377,9 @@ def test_what_cannot_be_built_is_refused():
 def test_memory_is_known_beforehand(f32):
     solver = tree(3, 3, contact=True, loop=("hinge",))
     assert solver.store.bytes == footprint(solver.plan, "f32", 2, 21)
+
+
+def test_single_precision(f32):
+    solver = pendulum(2, 1000, [np.pi / 6, 0.0])
+    run(solver, 1000)
+    assert np.cumsum(solver.store.view("coordinate")[1000]) == pytest.approx([-0.254551, -0.546283], abs=1e-4)

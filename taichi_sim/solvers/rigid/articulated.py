@@ -68,7 +68,7 @@ def add_block(dim: ti.template(), T: ti.template(), matrix: ti.template(), e, G,
 
 @ti.func
 def project(dim: ti.template(), J: ti.template(), e, column):
-    """Residual along degrees of freedom from that of bodies, at the velocities in ``column``: joints and closures added.
+    """Residual along degrees of freedom from that of bodies at the velocities in ``column``; adds joints and closures.
     Returns the square of its size in the metric of the inverse mass, J."""
     n, joints = J.tree.extent[6], J.tree.extent[7]
     if ti.static(J.loops):
@@ -123,8 +123,8 @@ def drift_joints(T: ti.template(), e, k, h):
 def drift_joints_adjoint(dim: ti.template(), T: ti.template(), e, k, h, d_velocity: ti.template(),
                          d_spin: ti.template(), d_coordinate: ti.template(), d_rate: ti.template(),
                          d_dt: ti.template()):
-    """Adjoint of :func:`drift_joints` into DELTA, the velocities themselves into NOW of ``reduced``; those of free bodies
-    are taken from ``step.drift_adjoint``."""
+    """Adjoint of :func:`drift_joints` into DELTA, the velocities themselves into NOW of ``reduced``; those of free
+    bodies are taken from ``step.drift_adjoint``."""
     h_bar = 0.0
     for b in range(T.extent[0]):
         first, p, at = freedom_of(T, e, b), joint_freedom(T, e, b), e * T.extent[8] + T.link[b][COORDINATE]

@@ -152,8 +152,8 @@ class Assembly:
 
         ``kind``: fixed, hinge, prismatic or ball (free: no joint). ``anchor`` [m] and ``axis`` (any length; none for a
         hinge in 2-D) are given in the world at the poses of the bodies as they were added, where the joint's coordinate
-        is 0. From there it starts at ``position`` (rad or m; rotation vector of a ball) with ``velocity``; what was given
-        as the child's own pose and velocity no longer counts. ``law``: names of :data:`LAW`.
+        is 0. From there it starts at ``position`` (rad or m; rotation vector of a ball) with ``velocity``; what was
+        given as the child's own pose and velocity no longer counts. ``law``: names of :data:`LAW`.
         Raises ``ValueError`` naming the joint.
         """
         name = name or f"joint {len(self.joints)}"
@@ -190,7 +190,8 @@ class Assembly:
     ) -> int:
         """Tie body ``a`` to ``b`` (-1: the world) where a tree has no place for a joint: a ball, a hinge, or fixed.
 
-        ``anchor`` and ``axis`` as of :meth:`joint`; ``stiffness`` [N/m] of the place and ``turning`` [N m] of the attitude.
+        ``anchor`` and ``axis`` as of :meth:`joint`; ``stiffness`` [N/m] of the place and ``turning`` [N m] of the
+        attitude.
         """
         name = name or f"closure {len(self.closures)}"
         if kind not in ("ball", "hinge", "fixed"):
@@ -293,9 +294,9 @@ class Assembly:
         for array in ("closure_stiffness", "closure_turning"):
             write(array, [c.law[array] for c in self.closures])
         write("closure_mount", [c.values["mount"] for c in self.closures])
-        sides = [(c.values[f"{side}_anchor"], c.values[f"{side}_axis"]) for c in self.closures for side in ("child", "parent")]
-        write("closure_anchor", [anchor for anchor, _ in sides])
-        write("closure_axis", [np.append(axis, np.zeros(3 - self.dim)) for _, axis in sides])
+        sides = [(c.values, side) for c in self.closures for side in ("child", "parent")]
+        write("closure_anchor", [values[f"{side}_anchor"] for values, side in sides])
+        write("closure_axis", [np.append(values[f"{side}_axis"], np.zeros(3 - self.dim)) for values, side in sides])
         for name in ("coordinate", "rate"):
             if real and sum(len(j.values[name]) for j in real):
                 state[name] = np.concatenate([j.values[name] for j in real] * envs)

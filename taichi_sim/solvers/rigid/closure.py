@@ -1,9 +1,9 @@
 """Loops: two bodies held together by stiff rows, where a tree has no place for one more joint.
 
 ``γ = K P (-g/h - J v)``, K = h² k: a spring at the error ``g`` the step will end with, so that no stiffness is too
-large. A closure has two rows of three: places (``g``: anchor of A minus that of B) and, for a hinge or a weld, attitudes.
-A hinge holds its axis: ``g`` = axis of B × axis of A, and ``P`` takes turning about the axis out. A weld holds all:
-``g`` is the axial part of the rotation between the bodies, ``P`` is 1.
+large. A closure has two rows of three: places (``g``: anchor of A minus that of B) and, for a hinge or a weld,
+attitudes. A hinge holds its axis: ``g`` = axis of B × axis of A, and ``P`` takes turning about the axis out. A weld
+holds all: ``g`` is the axial part of the rotation between the bodies, ``P`` is 1.
 
 Columns of ``bond``: arm of A 0-2, arm of B 3-5, bias ``-g/h`` 6-8, K 9, axis 10-12 (0: nothing is free).
 """

@@ -20,8 +20,8 @@ from taichi_sim.solvers.rigid.topology import BALL, LOOSE
 from taichi_sim.solvers.rigid.tree import COORDINATE, COUNT, KIND, freedom_of, joint_freedom
 from taichi_sim.solvers.rigid.twist import DELTA, NOW, RESIDUAL
 
-#: Columns of ``row``: spring and damper (value at rest, slope), drive (the same, bound), limits (K, d, b of the lower, b
-#: of the upper), friction (bound, stiction speed).
+#: Columns of ``row``: spring and damper (value at rest, slope), drive (the same, bound), limits (K, d, b of the lower,
+#: b of the upper), friction (bound, stiction speed).
 SPRING, SLOPE, PUSH, PUSH_SLOPE, BOUND, STIFF, DAMPING, LOWER, UPPER, DRY, STICTION = range(11)
 
 

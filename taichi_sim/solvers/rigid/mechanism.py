@@ -1,8 +1,8 @@
-"""A tree of joints on the host, in NumPy: poses, Jacobians, mass matrix and inverse dynamics for whoever plans or controls.
+"""A tree of joints on the host, in NumPy: poses, Jacobians, mass matrix, inverse dynamics; for planning and control.
 
 One environment of a solver, whose parameters are read when it is made. Degrees of freedom are ordered as in
-:class:`~taichi_sim.solvers.rigid.topology.Topology`: those of free bodies (velocity, angular velocity, world axes), then
-those of joints. Inside, vectors are three-dimensional, as in the kernels.
+:class:`~taichi_sim.solvers.rigid.topology.Topology`: those of free bodies (velocity, angular velocity, world axes),
+then those of joints. Inside, vectors are three-dimensional, as in the kernels.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,9 @@ from taichi_sim.solvers.rigid.attitude import attitude_matrix, combine
 from taichi_sim.solvers.rigid.solver import RigidSolver
 from taichi_sim.solvers.rigid.topology import BALL, HINGE, LOOSE, PRISMATIC
 
-PARAMETERS = ("mass", "inertia", "centre", "parent_anchor", "child_anchor", "joint_axis", "mount", "armature", "gravity")
+PARAMETERS = (
+    "mass", "inertia", "centre", "parent_anchor", "child_anchor", "joint_axis", "mount", "armature", "gravity",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Mechanism:
     def forward(
         self, coordinate: Sequence[float] | np.ndarray, position: np.ndarray, rotation: np.ndarray
     ) -> Posture:
-        """Forward kinematics: ``coordinate`` of all joints; ``position`` (bodies, dim) and ``rotation`` (bodies, 1 or 4)
+        """Forward kinematics: ``coordinate`` of all joints; ``position`` (bodies, dim), ``rotation`` (bodies, 1 or 4)
         count for free bodies. Raises ``ValueError`` for a wrong number of coordinates."""
         t, p, dim = self.topology, self._p, self.plan.dim
         q = np.asarray(coordinate, float)
@@ -102,8 +104,8 @@ class Mechanism:
         return Posture(x, attitude, R, levers, motions)
 
     def jacobian(self, posture: Posture, body: int, point: Sequence[float] | None = None) -> np.ndarray:
-        """Velocity of a ``point`` of a body (body axes; its centre of mass) and its angular velocity along every degree of
-        freedom: (dim + 1 or 3, freedoms)."""
+        """Velocity of a ``point`` of a body (body axes; its centre of mass) and its angular velocity along every degree
+        of freedom: (dim + 1 or 3, freedoms)."""
         offset = np.zeros(3) if point is None else _lift(np.asarray(point, float) - self._p["centre"][body])
         away = posture.matrices[body] @ offset
         out = np.zeros((6, self.topology.freedoms))

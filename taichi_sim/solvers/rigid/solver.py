@@ -124,7 +124,11 @@ class RigidSolver:
             raise RigidTrouble(kind, self.start + slot, env, detail)
 
     def backward(self, k0: int, k1: int) -> None:
-        """Carry the adjoint of slot ``k1`` back to slot ``k0``."""
+        """Carry the adjoint of slot ``k1`` back to slot ``k0``.
+
+        What was added to the adjoints of links in slot ``k1`` goes to joints; after adding to links in the very first
+        slot, ``backward(0, 0)`` does just that.
+        """
         launch, envs = self._launch, self.plan.envs
         if self.plan.jointed:
             self._links("place", k1)
@@ -147,8 +151,10 @@ class RigidSolver:
         return {name: np.array(self.store.view(name)[k]) for name in self.store.states()}
 
     def write_first_slot(self, state: dict[str, np.ndarray]) -> None:
-        """Put a state into slot 0 (call :meth:`begin` first)."""
+        """Put a state into slot 0 (call :meth:`begin` first). Poses and velocities of links follow from the joints."""
         self.store.write_first_slot(state)
+        if self.plan.jointed:
+            self._links("place", 0)
 
     # ---- what users see ----
 
@@ -171,8 +177,8 @@ class RigidSolver:
     def add_velocity_adjoint(
         self, k: int, velocity: np.ndarray, spin: np.ndarray, rate: np.ndarray | None = None
     ) -> None:
-        """Add what enters at :meth:`synchronous_velocity` and :meth:`synchronous_rate` of slot ``k``, to the adjoints of
-        state and parameters."""
+        """Add what enters at :meth:`synchronous_velocity` and :meth:`synchronous_rate` of slot ``k``, to the adjoints
+        of state and parameters."""
         self.store.write("velocity_out", velocity)
         self.store.write("spin_out", spin)
         self.store.zero(["rate_out"])

@@ -142,7 +142,7 @@ def clear_turned(e, bodies, turned_bar: ti.template()):
 @ti.func
 def push_pair(dim: ti.template(), dof: ti.template(), column, first, c, contact: ti.template(),
               contact_body: ti.template(), gamma):
-    """Transpose of ``contact_motion``: an impulse at contact ``c`` added to its bodies, the first of which is ``first``."""
+    """Transpose of ``contact_motion``: an impulse at contact ``c`` added to its bodies, counted from ``first``."""
     freedoms = ti.static(3 if dim == 2 else 6)
     add_wrench(dim, dof, column, (first + contact_body[c][0]) * freedoms, gamma, column3(contact, c, 3).cross(gamma))
     if contact_body[c][1] >= 0:

@@ -3,9 +3,9 @@
 Small kernels on purpose: what compiling costs grows faster than what is compiled. A scene ``alone`` in its solver runs
 without a change of threads, which would take longer than a step.
 
-Forwards: ``place`` the first slot; then of each step ``ready``, ``kernels.segment``, ``place`` the next slot. Backwards:
-``place``, ``ready``, ``kernels.segment_adjoint``, and the adjoints of the first two of each step; those also of the last
-slot, for what was asked of the links there.
+Forwards: ``place`` the first slot; then of each step ``ready``, ``kernels.segment``, ``place`` the next slot.
+Backwards: ``place``, ``ready``, ``kernels.segment_adjoint``, and the adjoints of the first two of each step; those also
+of the last slot, for what was asked of the links there.
 """
 
 from taichi_sim.core.operator import operator
@@ -111,7 +111,7 @@ def ready(
     closure_stiffness: A1, closure_turning: A1,
     envs: ti.i32, k: ti.i32, f: ti.i32,
 ):
-    """What the step from slot ``k`` needs and contacts do not change: mass matrix, joint rows, velocity without contacts."""
+    """What contacts do not change in the step from slot ``k``: mass matrix, joint rows, velocity without contacts."""
     T = ti.static(Tree(link, order, extent, dof, reduced, motion, lever, coordinate, rate, armature, mass_matrix,
                        turned, inertia_world, heft, position, rotation, velocity, spin, mass,
                        inertia, centre, parent_anchor, child_anchor, joint_axis, mount, gravity,
@@ -190,15 +190,16 @@ def ready_adjoint(
 @operator
 @ti.kernel
 def follow(
-    dim: ti.template(), alone: ti.template(), kick: A2, touching: A2, row: A1, velocity_out: A1, spin_out: A1, rate_out: A1,
+    dim: ti.template(), alone: ti.template(), kick: A2, touching: A2, row: A1, velocity_out: A1, spin_out: A1,
+    rate_out: A1,
     link: A1, order: A1, extent: A1, dof: A2, reduced: A2, motion: A1, lever: A1, coordinate: A2, rate: A2,
     armature: A1, mass_matrix: A1, turned: A1, inertia_world: A1, heft: A1, position: A2, rotation: A2, velocity: A2,
     spin: A2, mass: A1, inertia: A1, centre: A1, parent_anchor: A1, child_anchor: A1, joint_axis: A1, mount: A1,
     gravity: A1, force: A2, torque: A2, joint_force: A2, composite: A1, composite_inertia: A1, factor: A1,
     envs: ti.i32, k: ti.i32,
 ):
-    """Velocities of slot ``k`` at the time of its positions, after ``place`` and ``ready``: half a kick further, but for
-    trees in contact or with something that acts along a joint or in a loop."""
+    """Velocities of slot ``k`` at the time of its positions, after ``place`` and ``ready``: half a kick further, but
+    for trees in contact or with something that acts along a joint or in a loop."""
     T = ti.static(Tree(link, order, extent, dof, reduced, motion, lever, coordinate, rate, armature, mass_matrix,
                        turned, inertia_world, heft, position, rotation, velocity, spin, mass,
                        inertia, centre, parent_anchor, child_anchor, joint_axis, mount, gravity,
@@ -223,7 +224,8 @@ def follow(
 @follow.adjoint
 @ti.kernel
 def follow_adjoint(
-    dim: ti.template(), alone: ti.template(), kick: A2, touching: A2, row: A1, velocity_out: A1, spin_out: A1, rate_out: A1, d_kick: A1,
+    dim: ti.template(), alone: ti.template(), kick: A2, touching: A2, row: A1, velocity_out: A1, spin_out: A1,
+    rate_out: A1, d_kick: A1,
     link: A1, order: A1, extent: A1, dof: A2, reduced: A2, motion: A1, lever: A1, coordinate: A2, rate: A2,
     armature: A1, mass_matrix: A1, turned: A1, inertia_world: A1, heft: A1, position: A2, rotation: A2, velocity: A2,
     spin: A2, mass: A1, inertia: A1, centre: A1, parent_anchor: A1, child_anchor: A1, joint_axis: A1, mount: A1,
