@@ -203,7 +203,8 @@ class RigidFamily(Family):
         self._direct = {}
 
     def pullback(self, values: Values, solver: RigidSolver) -> Values:
-        solver.settle_adjoint()
+        if self.plan.jointed:  # what was added to poses in the first slot belongs to coordinates
+            solver.backward(0, 0)
         total: Values = dict(self._direct)
         for binding in self.bindings:
             add(total, binding.pullback(values, solver))

@@ -199,12 +199,6 @@ class RigidSolver:
         else:
             self._links("follow", k)
 
-    def settle_adjoint(self) -> None:
-        """After the sweep: carry what was added to the poses of links in slot 0 on to the coordinates of joints."""
-        if self.plan.jointed:
-            self._links("place", 0)
-            self._links("place_adjoint", 0)
-
     def clear_adjoints(self) -> None:
         """Set every adjoint to zero, before a backward sweep."""
         self.store.zero(name for name in self.store.arrays if name.startswith("d_"))
