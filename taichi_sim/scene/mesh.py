@@ -220,8 +220,9 @@ def _overlap(vertices: np.ndarray, faces: np.ndarray, columns_along: int) -> tup
 def _fill(
     vertices: np.ndarray, faces: np.ndarray, corners: np.ndarray, fan: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray, float]:
-    """What to add to ∫w dV, ∫w x dV and ∫w (x − m)(x − m)ᵀ dV, m the middle of the bounds, of the surface closed by fans to get the region where the winding number of
-    the open surface exceeds one half; and the volume where it lies between .3 and .7. Midpoint rule."""
+    """What to add to ∫w dV, ∫w x dV and ∫w (x − m)(x − m)ᵀ dV, m the middle of the bounds, of the surface closed by
+    fans to get the region where the winding number of the open surface exceeds one half; and the volume where it lies
+    between .3 and .7. Midpoint rule."""
     lower, upper = vertices.min(axis=0), vertices.max(axis=0)
     extent = upper - lower
     wanted = int(np.clip(2e7 / min(len(fan), len(faces)), 20_000, SAMPLES))

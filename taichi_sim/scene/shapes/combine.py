@@ -11,7 +11,6 @@ from taichi_sim.scene.shapes.contour import contour
 from taichi_sim.scene.shapes.quadrature import measure
 from taichi_sim.scene.shapes.shape import Context, Shape, ShapeKind, Surface, shapes
 
-
 #: Volume, centre (dim,) and spread about the centre (dim, dim).
 Moments = tuple[float, np.ndarray, np.ndarray]
 

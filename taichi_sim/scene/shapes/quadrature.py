@@ -14,7 +14,8 @@ COARSE = 30_000
 def measure(
     distance: Callable[[np.ndarray], np.ndarray], lower: np.ndarray, upper: np.ndarray, coarse: bool = False
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Volume, centre (dim,) and spread (dim, dim) about it of the part of a box where ``distance`` (points (n, dim) -> (n,)) is negative.
+    """Volume, centre (dim,) and spread (dim, dim) about it of the part of a box where ``distance`` (points (n, dim) ->
+    (n,)) is negative.
 
     ``distance`` must never be too large in size. Deterministic: boxes farther from the boundary than their own
     half diagonal count whole or not at all, the others are split in two along every axis, until there would be more
