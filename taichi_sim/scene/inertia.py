@@ -49,6 +49,12 @@ class MassProperties:
         """Inertia about ``point`` (dim,) instead of the centre (parallel axes)."""
         return self.inertia + self.mass * _turning(np.outer(self.center - point, self.center - point))
 
+    @property
+    def positive(self) -> bool:
+        """Whether the inertia is positive definite, beyond rounding."""
+        moments = np.linalg.eigvalsh(self.inertia)
+        return bool(moments[0] > 1e-12 * moments[-1])
+
     def fault(self) -> str:
         """What no body can have, as a sentence; empty if there is nothing wrong.
 
@@ -60,7 +66,7 @@ class MassProperties:
         if not self.mass > 0:
             return f"the mass must be > 0 kg, is {self.mass:g}"
         moments = np.linalg.eigvalsh(self.inertia)
-        if not moments[0] > 0:
+        if not self.positive:
             shown = ", ".join(f"{m:.4g}" for m in moments)
             return f"the inertia must be positive definite, its principal moments are {shown} kg m²"
         if self.dim == 3 and moments[2] > (moments[0] + moments[1]) * (1 + ROUNDING):
