@@ -23,6 +23,7 @@ _DRAWN = "only drawn; the scene has its own camera and light"
 
 _REASONS = {
     "default/": "",
+    "equality/": "not read: nothing couples these",
     "light": _DRAWN,
     "camera": _DRAWN,
     "visual": _DRAWN,
@@ -294,6 +295,8 @@ class _Reader:
         diagonal = element.numbers("diaginertia", 3, None)
         if full is not None and diagonal is not None:
             raise element.wrong("has both fullinertia and diaginertia; leave one")
+        if full is not None and element.has("quat", "axisangle", "euler", "xyaxes", "zaxis"):
+            raise element.wrong("has both fullinertia and an orientation; leave one")
         own = np.diag(np.zeros(3) if diagonal is None else diagonal)
         if full is not None:
             xx, yy, zz, xy, xz, yz = full

@@ -42,12 +42,12 @@ def actuator(
     gain, bias = _law(element, notes)
     gear = float(element.numbers("gear", None, (1.0,))[0])
     force, control = clamp(element, "forcerange", "forcelimited"), clamp(element, "ctrlrange", "ctrllimited")
-    low, high = (None, None) if force is None else sorted(gear * force)
+    low, high = (None, None) if force is None else sorted((gear * force).tolist())
     return Actuator(
         name or f"{joint_name}_drive",
         joint_name,
         gear * gain,
-        (gear * bias[0], gear**2 * bias[1], gear**2 * bias[2]),
+        (gear * float(bias[0]), gear**2 * float(bias[1]), gear**2 * float(bias[2])),
         low,
         high,
         *((None, None) if control is None else map(float, control)),
@@ -126,8 +126,6 @@ def _between_bodies(element: Element, links: Mapping[str, Link], number: int, no
     if relative is not None and relative[3:].any():
         notes.append(element.note("relpose of a weld", "the bodies are held as they stand at the start"))
     element.skip("torquescale")
-    if not child:  # the world is the parent: the same points, seen from the other side
-        return Loop(_name(element, number), _kind(element), parent, "", anchor, element.place)
     return Loop(_name(element, number), _kind(element), parent, child, anchor, element.place)
 
 

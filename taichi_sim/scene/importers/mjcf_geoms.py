@@ -60,7 +60,9 @@ class Geoms:
         else:
             table, pose = self.primitive(geom, kind, pose)
         rgba = geom.numbers("rgba", 4, None)
-        color = self.colors.get(geom.string("material", "")) if rgba is None else tuple(np.clip(rgba[:3], 0, 1).tolist())
+        color = (
+            self.colors.get(geom.string("material", "")) if rgba is None else tuple(np.clip(rgba[:3], 0, 1).tolist())
+        )
         friction = geom.numbers("friction", (1, 2, 3), (1.0,))
         if friction[0] < 0:
             raise geom.wrong("must be ≥ 0", "friction")
@@ -115,11 +117,13 @@ class Geoms:
         table: dict[str, Any] = {"kind": "mesh"}
         if np.any(scale != 1):
             table["stretch"] = scale.tolist()
-        # the mesh is moved so that its reference point lies at the origin, before anything else
+        # moved so that its reference point lies at the origin, turned back by the reference orientation, then scaled
         back = quaternion_matrix(asset.numbers("refquat", 4, (1, 0, 0, 0))).T
-        shift = -back @ asset.numbers("refpos", 3, (0, 0, 0))
+        if np.any(back != np.eye(3)) and not np.all(scale == scale[0]):
+            raise asset.wrong("refquat with a scale that differs by axis is not understood; turn the geom instead")
+        shift = -scale * (back @ asset.numbers("refpos", 3, (0, 0, 0)))
         if np.any(shift) or np.any(back != np.eye(3)):
-            table |= {"position": (shift * 1.0).tolist(), "rotation": rotation_vector(back).tolist()}
+            table |= {"position": shift.tolist(), "rotation": rotation_vector(back).tolist()}
         file = asset.string("file", None)
         if file is None:
             return table, self.inline(asset)
@@ -153,7 +157,9 @@ class Geoms:
             return self._weigh_mesh(geom, geometry, None if mass is not None else density, mass)
         return weigh(geometry, None if mass is not None else density, mass)
 
-    def _weigh_mesh(self, geom: Element, geometry: Geometry, density: float | None, mass: float | None) -> MassProperties:
+    def _weigh_mesh(
+        self, geom: Element, geometry: Geometry, density: float | None, mass: float | None
+    ) -> MassProperties:
         asset = self.meshes[geom.string("mesh")]
         way = asset.choice("inertia", ("convex", "exact", "legacy", "shell"), "exact")
         if way == "shell":
@@ -163,7 +169,9 @@ class Geoms:
                 return weigh(geometry, density, mass)
         except SceneError as error:
             reason = error.problems[0].message
-            self.notes.append(geom.note(f"mesh {geom.string('mesh')!r} as a solid ({reason})", "its convex hull weighs"))
+            self.notes.append(
+                geom.note(f"mesh {geom.string('mesh')!r} as a solid ({reason})", "its convex hull weighs")
+            )
         vertices = geometry.vertices if geometry.vertices is not None else read_mesh(Path(geometry.shape["file"]))[0]
         table = {key: item for key, item in geometry.shape.items() if key != "file"}
         return weigh(Geometry(table, geometry.pose, vertices=vertices, faces=hull(vertices)), density, mass)

@@ -60,7 +60,9 @@ class Model:
         if len(self.sequence) != 3 or set(self.sequence.lower()) - set("xyz"):
             raise self.compiler.wrong('must be three of x, y, z (fixed axes: X, Y, Z), such as "xyz"', "eulerseq")
         if self.compiler.choice("coordinate", ("local", "global"), "local") == "global":
-            raise self.compiler.wrong("global coordinates are out of use; save the model with MuJoCo 2.3.3 or older", "coordinate")
+            raise self.compiler.wrong(
+                "global coordinates are out of use; save the model with MuJoCo 2.3.3 or older", "coordinate"
+            )
         #: For each class the ``<default>`` elements that supply it, the nearest first.
         self.classes: dict[str, tuple[Element, ...]] = {"main": ()}
         for element in root.all("default"):
@@ -82,7 +84,9 @@ class Model:
         """``element`` with what its class (or that of the body around it) says where it says nothing."""
         name = element.string("class", childclass) or "main"
         if name not in self.classes:
-            raise element.wrong(unknown("default class", name, self.classes), "class" if "class" in element.attributes else "")
+            raise element.wrong(
+                unknown("default class", name, self.classes), "class" if "class" in element.attributes else ""
+            )
         tags = ACTUATORS if element.tag in ACTUATORS else (element.tag,)
         chain = [child for default in self.classes[name] for child in default.children if child.tag in tags]
         # of two kinds of actuator only what they have in common is shared; its own kind comes first
@@ -106,7 +110,12 @@ class Model:
 
     def _orientation(self, element: Element, name: str) -> np.ndarray:
         values = element.numbers(name, {"quat": 4, "axisangle": 4, "euler": 3, "xyaxes": 6, "zaxis": 3}[name])
-        directions = {"quat": [values], "axisangle": [values[:3]], "xyaxes": [values[:3], values[3:]], "zaxis": [values]}
+        directions = {
+            "quat": [values],
+            "axisangle": [values[:3]],
+            "xyaxes": [values[:3], values[3:]],
+            "zaxis": [values],
+        }
         if any(np.linalg.norm(d) < 1e-14 for d in directions.get(name, [])):
             raise element.wrong("must not be zero", name)
         if name == "quat":

@@ -135,7 +135,7 @@ class Actuator:
 @dataclass(frozen=True, eq=False)
 class Loop:
     """A joint that closes a loop: ``kind`` "ball" (two points together) or "fixed"; ``anchor`` (3,) in the frame of
-    ``parent`` (a link, or empty for the world)."""
+    ``parent``. Either end is a link, or empty for the world."""
 
     name: str
     kind: str

@@ -1,7 +1,6 @@
 """URDF: the robot description of ROS (https://wiki.ros.org/urdf/XML), read into a neutral one."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -73,9 +72,7 @@ class _Reader:
         for name, joint in connected.items():
             links.append(self.link(elements[name], joint))
             read += [] if joint is None else self.joint(joint)
-        robot = RobotDescription(
-            root.string("name", root.file.stem), root.file, tuple(links), tuple(read), base="free"
-        )
+        robot = RobotDescription(root.string("name", root.file.stem), root.file, tuple(links), tuple(read), base="free")
         for link, fault in faults(robot):
             hint = "give it an <inertial> or make its joint fixed"
             if link.body is not None:
@@ -111,7 +108,9 @@ class _Reader:
             raise self.root.wrong("the joints form a loop, no link is the root; take out the joint that closes it")
         if len(roots) > 1:
             shown = ", ".join(roots[:5])
-            raise links[roots[1]].wrong(f"is not joined to the rest: the robot has {len(roots)} roots ({shown}); add a joint")
+            raise links[roots[1]].wrong(
+                f"is not joined to the rest: the robot has {len(roots)} roots ({shown}); add a joint"
+            )
         order = [roots[0]]
         for name in order:
             order += below[name]
@@ -124,9 +123,7 @@ class _Reader:
         """Of ``<origin xyz rpy>``: roll, pitch, yaw about the fixed x, y, z."""
         if element is None:
             return Pose()
-        return Pose(
-            euler_matrix(element.numbers("rpy", 3, (0, 0, 0)), "XYZ"), element.numbers("xyz", 3, (0, 0, 0))
-        )
+        return Pose(euler_matrix(element.numbers("rpy", 3, (0, 0, 0)), "XYZ"), element.numbers("xyz", 3, (0, 0, 0)))
 
     def color(self, material: Element | None) -> tuple[float, ...] | None:
         if material is None:
@@ -179,7 +176,9 @@ class _Reader:
             table = self.mesh(kind)
         elif kind.tag == "plane":
             normal = kind.numbers("normal", 3, (0, 0, 1))
-            self.notes.append(kind.note("<plane>", "not standard URDF; read as a half-space, which only the world can be"))
+            self.notes.append(
+                kind.note("<plane>", "not standard URDF; read as a half-space, which only the world can be")
+            )
             table = {"kind": "plane", "point": middle, "normal": normal.tolist()}
         else:
             self.notes.append(kind.note(f"shape <{kind.tag}>", "left out"))
@@ -255,7 +254,9 @@ class _Reader:
             self.notes.append(element.note(f"{written} joint without <limit>", "it turns or slides without end"))
         if kind != "planar":
             return [Joint(name, kind, **values)]
-        self.notes.append(element.note("planar joint", "read as two prismatic joints and a hinge: NAME_x, NAME_y, NAME_turn"))
+        self.notes.append(
+            element.note("planar joint", "read as two prismatic joints and a hinge: NAME_x, NAME_y, NAME_turn")
+        )
         side = np.eye(3)[np.argmin(np.abs(values["axis"]))]
         first = np.cross(side, values["axis"])
         first /= np.linalg.norm(first)
@@ -283,7 +284,9 @@ class _Reader:
         if lower < upper:
             found |= {"lower": lower, "upper": upper}
             if not lower <= 0 <= upper:
-                self.notes.append(limit.note("limits that do not hold 0", "the joint starts at 0 unless given a coordinate"))
+                self.notes.append(
+                    limit.note("limits that do not hold 0", "the joint starts at 0 unless given a coordinate")
+                )
         else:
             reason = "no limit: lower is not less than upper"
             self.notes.append(limit.note(f"<limit> of a {written} joint", reason))

@@ -195,9 +195,7 @@ def read(path: Path) -> Element:
             stack[-1].text += data
 
     def doctype(*_: Any) -> None:
-        raise refuse(
-            f"line {line()}", "document types and entities are refused; take <!DOCTYPE …> out"
-        )
+        raise refuse(f"line {line()}", "document types and entities are refused; take <!DOCTYPE …> out")
 
     parser.StartElementHandler, parser.CharacterDataHandler = start, text
     parser.EndElementHandler = lambda tag: stack.pop()
@@ -219,7 +217,8 @@ def leftovers(root: Element, reasons: Mapping[str, str]) -> list[Note]:
     """A note for every element nobody looked at and every attribute nobody read, below ``root``.
 
     ``reasons`` says what was done instead, by ``"tag"``, ``"tag@attribute"`` or ``"@attribute"``, and for all that
-    is in an element by ``"tag/"``; an empty text: not worth a line. Elements within one that was not looked at are not listed.
+    is in an element by ``"tag/"``; an empty text: not worth a line. What is within an element that nobody looked at is
+    not listed.
     """
     notes: list[Note] = []
     waiting = [root]
