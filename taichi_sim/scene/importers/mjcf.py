@@ -254,7 +254,7 @@ class _Reader:
         if kind == "ball":
             return None, float(self.model.angle(values[1]))
         if kind == "hinge":
-            values = self.model.angle(values)
+            values = np.asarray(self.model.angle(values))
         return float(values[0]), float(values[1])
 
     # mass

@@ -53,11 +53,11 @@ def posed(table: Mapping[str, Any], pose: Pose) -> Table:
     kind, result = table["kind"], dict(table)
     straight = np.array_equal(pose.turn, np.eye(3))
     if kind in ("capsule", "cylinder"):
-        return {**result, "start": _list(pose.at(table["start"])), "end": _list(pose.at(table["end"]))}
+        return {**result, "start": numbers(pose.at(table["start"])), "end": numbers(pose.at(table["end"]))}
     if kind == "sphere" or (straight and kind in ("box", "ellipsoid")):
-        return {**result, "center": _list(pose.at(table["center"]))}
+        return {**result, "center": numbers(pose.at(table["center"]))}
     if kind == "plane":
-        return {**result, "point": _list(pose.at(table["point"])), "normal": _list(pose.turn @ table["normal"])}
+        return {**result, "point": numbers(pose.at(table["point"])), "normal": numbers(pose.turn @ table["normal"])}
     if kind in ("mesh", "placed"):
         pose = pose @ Pose.of(table.get("position", np.zeros(3)), table.get("rotation", np.zeros(3)))
         return {**result, **_pose(pose)}
@@ -67,10 +67,11 @@ def posed(table: Mapping[str, Any], pose: Pose) -> Table:
 
 
 def _pose(pose: Pose) -> Table:
-    return {"rotation": _list(rotation_vector(pose.turn)), "position": _list(pose.position)}
+    return {"rotation": numbers(rotation_vector(pose.turn)), "position": numbers(pose.position)}
 
 
-def _list(values: Any) -> list[float]:
+def numbers(values: Any) -> list[float]:
+    """A vector as a list for a table; minus zero is zero."""
     return [float(v) + 0.0 for v in np.asarray(values, dtype=float)]
 
 

@@ -1,6 +1,5 @@
 """A robot as tables of a scene: rigid bodies, joints, actuators, placed by forward kinematics."""
 
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from taichi_sim.scene.importers.drives import drive_table
+from taichi_sim.scene.importers.meshes import Meshes, plain
 from taichi_sim.scene.importers.robot import (
     Geometry,
     Joint,
@@ -21,10 +21,9 @@ from taichi_sim.scene.importers.robot import (
     group_bodies,
     groups,
 )
-from taichi_sim.scene.importers.shapes import Table, posed
+from taichi_sim.scene.importers.shapes import Table, numbers, posed
 from taichi_sim.scene.importers.xml import Note, gather
 from taichi_sim.scene.inertia import MassProperties
-from taichi_sim.scene.mesh import load_mesh, read_mesh
 
 Vector = Sequence[float] | np.ndarray
 
@@ -42,22 +41,6 @@ class RobotTables:
     def report(self) -> str:
         """The notes, a line each."""
         return "\n".join(note.line() for note in self.notes)
-
-
-def robot_tables(
-    robot: RobotDescription,
-    name: str = "robot",
-    position: Vector = (0.0, 0.0, 0.0),
-    rotation: Vector = (0.0, 0.0, 0.0),
-    fixed_base: bool | None = None,
-    joints: Mapping[str, Any] | None = None,
-    drive: Mapping[str, Any] | None = None,
-    self_contact: bool | None = None,
-    world: bool = False,
-    folder: Path | None = None,
-) -> dict[str, dict[str, Table]]:
-    """The tables of :func:`robot_scene`, without its notes."""
-    return robot_scene(robot, name, position, rotation, fixed_base, joints, drive, self_contact, world, folder).tables
 
 
 def robot_scene(
@@ -95,6 +78,11 @@ def robot_scene(
     return _Writer(robot, name, fixed_base, drive, self_contact, folder).write(base, joints, world)
 
 
+def robot_tables(robot: RobotDescription, name: str = "robot", **options: Any) -> dict[str, dict[str, Table]]:
+    """The tables of :func:`robot_scene`, with the same options, without its notes."""
+    return robot_scene(robot, name, **options).tables
+
+
 class _Writer:
     def __init__(
         self,
@@ -105,9 +93,10 @@ class _Writer:
         self_contact: bool | None,
         folder: Path | None,
     ) -> None:
-        self.robot, self.name, self.fixed_base, self.drive, self.folder = robot, name, fixed_base, drive, folder
+        self.robot, self.name, self.fixed_base, self.drive = robot, name, fixed_base, drive
         self.self_contact = robot.self_contact if self_contact is None else self_contact
         self.notes: list[Note] = []
+        self.meshes = Meshes(robot.file, name, folder, self.notes)
         self.group = groups(robot)
         self.names = _clean(name, self.group.values())
         self.joint_names = _clean(name, (joint.name for joint in robot.joints))
@@ -170,7 +159,7 @@ class _Writer:
             parts = [part for link, g in drawn if (part := self.shape(link, g, True)) is not None]
         if not parts:
             radius = (3 * max(own.mass, 1e-9) / (4 * np.pi * STAND_IN)) ** (1 / 3)
-            parts = [{"kind": "sphere", "center": _list(own.center), "radius": float(radius)}]
+            parts = [{"kind": "sphere", "center": numbers(own.center), "radius": float(radius)}]
         table["shape"] = parts[0] if len(parts) == 1 else {"kind": "union", "parts": parts}
         table |= _mass(own)
         if head in self.fixed:
@@ -198,69 +187,22 @@ class _Writer:
         if table["kind"] != "mesh":
             return table
         try:
-            return self.mesh(table, geometry, link)
+            return self.meshes.table(table, geometry, link, self.poses[link.name])
         except ValueError as error:
             if not drawn:
                 raise
             self.note(f"drawn mesh of link {link.name!r}", link.where, f"left out: {error}")
             return None
 
-    def mesh(self, table: Table, geometry: Geometry, link: Link) -> Table:
-        """A mesh that can be a body: closed, or filled, or (with a note) the box around it."""
-        if geometry.vertices is not None and geometry.faces is not None:
-            file = self.save_mesh(link, geometry)
-        else:
-            file = Path(table["file"])
-        read_mesh(file)
-        shown = os.path.relpath(file, self.folder) if self.folder is not None else str(file)
-        table = {**table, "file": Path(shown).as_posix()}
-        try:
-            load_mesh(file)
-        except ValueError as error:
-            reason = str(error).split(";")[0]
-            try:
-                load_mesh(file, repair=True)
-            except ValueError:
-                self.note(f"mesh {file.name} ({reason})", link.where, "the box around it stands for it")
-                return self.box(file, geometry, self.poses[link.name])
-            self.note(f"mesh {file.name} ({reason})", link.where, "filled (repair = true)")
-            table["repair"] = True
-        return table
-
-    def box(self, file: Path, geometry: Geometry, pose: Pose) -> Table:
-        corners = read_mesh(file)[0] * geometry.shape.get("scale", 1.0) * np.asarray(geometry.shape.get("stretch", 1.0))
-        low, high = corners.min(axis=0), corners.max(axis=0)
-        size = np.maximum(high - low, 1e-3 * (high - low).max())
-        own = Pose.of(geometry.shape.get("position", np.zeros(3)), geometry.shape.get("rotation", np.zeros(3)))
-        return posed(
-            {"kind": "box", "center": _list((low + high) / 2), "size": _list(size)}, pose @ geometry.pose @ own
-        )
-
-    def save_mesh(self, link: Link, geometry: Geometry) -> Path:
-        if self.folder is None:
-            raise ValueError(
-                f"{self.robot.file}: {link.where}: a mesh stands in the file itself; say folder = … to save it"
-            )
-        number = [id(g) for g in (*link.collision, *link.visual)].index(id(geometry))
-        file = (
-            self.folder
-            / f"{self.names[self.group[link.name]].replace('/', '_')}_{_plain(geometry.name or str(number))}.obj"
-        )
-        lines = [f"v {x!r} {y!r} {z!r}" for x, y, z in np.asarray(geometry.vertices).tolist()]
-        lines += [f"f {a + 1} {b + 1} {c + 1}" for a, b, c in np.asarray(geometry.faces).tolist()]
-        self.folder.mkdir(parents=True, exist_ok=True)
-        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return file
-
     def markers(self, links: list[Link]) -> Table:
         found: Table = {}
         for link in links:
             pose = self.poses[link.name]
-            found[_plain(link.name)] = {"point": _list(pose.position)}
+            found[plain(link.name)] = {"point": numbers(pose.position)}
             for name, point in link.markers.items():
-                plain = _plain(name)
-                found[plain if plain not in found else f"{_plain(link.name)}_{plain}"] = {
-                    "point": _list(pose.at(point))
+                short = plain(name)
+                found[short if short not in found else f"{plain(link.name)}_{short}"] = {
+                    "point": numbers(pose.at(point))
                 }
         return found
 
@@ -306,9 +248,9 @@ class _Writer:
 
     def joint(self, joint: Joint, pose: Pose, at: Mapping[str, np.ndarray]) -> Table:
         table: Table = {"kind": joint.kind, "parent": self.body(joint.parent), "child": self.body(joint.child)}
-        table["anchor"] = _list(pose.at(joint.anchor))
+        table["anchor"] = numbers(pose.at(joint.anchor))
         if joint.kind in ("hinge", "prismatic"):
-            table["axis"] = _list(pose.turn @ joint.axis)
+            table["axis"] = numbers(pose.turn @ joint.axis)
             table["position"] = float(at[joint.name][0])
             table |= {key: v for key in ("lower", "upper") if (v := getattr(joint, key)) is not None}
             low, high = table.get("lower", -np.inf), table.get("upper", np.inf)
@@ -316,7 +258,7 @@ class _Writer:
                 now = f"{table['position']:.4g} is not within {low:.4g} … {high:.4g}"
                 self.note(f"initial position of joint {joint.name!r}", joint.where, f"{now}; give it in joints = …")
         elif joint.kind == "ball":
-            table["position"] = _list(at[joint.name])
+            table["position"] = numbers(at[joint.name])
             if joint.upper is not None:
                 self.note(f"limit of ball joint {joint.name!r}", joint.where, "left out")
         table |= {key: v for key in ("damping", "stiffness", "armature", "friction") if (v := getattr(joint, key))}
@@ -334,7 +276,7 @@ class _Writer:
                 self.note(f"closure {loop.name!r}", loop.where, "left out: both ends are parts of one body")
                 continue
             parent, child = ends if ends[1] else ends[::-1]
-            table = {"kind": loop.kind, "parent": parent, "child": child, "anchor": _list(pose.at(loop.anchor))}
+            table = {"kind": loop.kind, "parent": parent, "child": child, "anchor": numbers(pose.at(loop.anchor))}
             found[names[loop.name]] = {**table, "loop": True}
         return found
 
@@ -366,12 +308,10 @@ class _Writer:
             return {}
         found = {}
         for number, geometry in enumerate(self.robot.world):
-            name = f"{self.name}/{_plain(geometry.name or f'world_{number + 1}')}"
-            stand = Link("world", "", Pose())
-            self.poses["world"] = self.poses.get("world", base)
+            name = f"{self.name}/{plain(geometry.name or f'world_{number + 1}')}"
             table = posed(geometry.shape, base @ geometry.pose)
             if table["kind"] == "mesh":
-                table = self.mesh(table, geometry, stand)
+                table = self.meshes.table(table, geometry, Link("world", "", Pose()), base)
             found[name] = {"shape": table, **({} if geometry.friction is None else {"friction": geometry.friction})}
             if geometry.color is not None:
                 found[name]["color"] = list(geometry.color)
@@ -383,22 +323,12 @@ def _mass(body: MassProperties) -> Table:
         return {"density": STAND_IN}
     i = body.inertia
     moments = [i[0, 0], i[1, 1], i[2, 2], i[0, 1], i[0, 2], i[1, 2]]
-    table = {"mass": float(body.mass), "center": _list(body.center)}
-    return {**table, "inertia": _list(moments)} if body.positive else table
+    table = {"mass": float(body.mass), "center": numbers(body.center)}
+    return {**table, "inertia": numbers(moments)} if body.positive else table
 
 
 def _touch(a: Geometry, b: Geometry) -> bool:
     return bool(a.kinds & b.touches or b.kinds & a.touches)
-
-
-def _list(values: Any) -> list[float]:
-    return [float(v) + 0.0 for v in np.asarray(values, dtype=float)]
-
-
-def _plain(name: str) -> str:
-    """A name as scenes allow them."""
-    plain = re.sub(r"[^A-Za-z0-9_-]", "_", name)
-    return plain if re.match(r"[A-Za-z_]", plain) else f"_{plain}"
 
 
 def _clean(robot: str, names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
@@ -410,11 +340,10 @@ def _clean(robot: str, names: Iterable[str], taken: Iterable[str] = ()) -> dict[
     for name in names:
         if name in found:
             continue
-        plain = f"{robot}/{_plain(name)}"
+        fresh = whole = f"{robot}/{plain(name)}"
         number = 2
-        fresh = plain
         while fresh in used:
-            fresh, number = f"{plain}_{number}", number + 1
+            fresh, number = f"{whole}_{number}", number + 1
         used.add(fresh)
         found[name] = fresh
     return found
