@@ -140,7 +140,7 @@ class Geoms:
             raise asset.wrong("must be the coordinates of at least four points", "vertex")
         vertices, faces = numbers.reshape(-1, 3), asset.numbers("face", None, None)
         if faces is None:
-            return {"vertices": vertices, "faces": hull(vertices)}
+            return {"vertices": vertices, "faces": _hull(asset, vertices)}
         if len(faces) % 3 or np.any(faces < 0) or np.any(faces >= len(vertices)):
             raise asset.wrong("must be triples of numbers of vertices, from 0", "face")
         return {"vertices": vertices, "faces": faces.reshape(-1, 3).astype(np.int64)}
@@ -167,24 +167,25 @@ class Geoms:
         try:
             if way != "convex":
                 return weigh(geometry, density, mass)
-        except SceneError as error:
-            reason = error.problems[0].message
+        except ValueError as error:
+            reason = error.problems[0].message if isinstance(error, SceneError) else str(error)
+            reason = reason.split(";")[0]
             self.notes.append(
                 geom.note(f"mesh {geom.string('mesh')!r} as a solid ({reason})", "its convex hull weighs")
             )
         vertices = geometry.vertices if geometry.vertices is not None else read_mesh(Path(geometry.shape["file"]))[0]
         table = {key: item for key, item in geometry.shape.items() if key != "file"}
-        return weigh(Geometry(table, geometry.pose, vertices=vertices, faces=hull(vertices)), density, mass)
+        return weigh(Geometry(table, geometry.pose, vertices=vertices, faces=_hull(asset, vertices)), density, mass)
 
 
-def hull(vertices: np.ndarray) -> np.ndarray:
-    """Triangles (f, 3) of the convex hull of points (v, 3), outward. Raises ``ValueError`` if they are flat."""
+def _hull(asset: Element, vertices: np.ndarray) -> np.ndarray:
+    """Triangles (f, 3) of the convex hull of points (v, 3), outward; an error of the asset if they are flat."""
     from scipy.spatial import ConvexHull, QhullError
 
     try:
         found = ConvexHull(vertices)
     except QhullError:
-        raise ValueError("the vertices of the mesh lie in a plane: they enclose nothing") from None
+        raise asset.wrong("the vertices of the mesh lie in a plane: they enclose nothing") from None
     faces = found.simplices.astype(np.int64)
     a, b, c = (vertices[faces[:, k]] for k in range(3))
     inward = np.einsum("fi,fi->f", np.cross(b - a, c - a), found.equations[:, :3]) < 0
