@@ -54,7 +54,7 @@ def posed(table: Mapping[str, Any], pose: Pose) -> Table:
     straight = np.array_equal(pose.turn, np.eye(3))
     if kind in ("capsule", "cylinder"):
         return {**result, "start": numbers(pose.at(table["start"])), "end": numbers(pose.at(table["end"]))}
-    if kind == "sphere" or (straight and kind in ("box", "ellipsoid")):
+    if kind == "sphere" or (straight and kind in ("box", "ellipsoid") and "center" in table):
         return {**result, "center": numbers(pose.at(table["center"]))}
     if kind == "plane":
         return {**result, "point": numbers(pose.at(table["point"])), "normal": numbers(pose.turn @ table["normal"])}

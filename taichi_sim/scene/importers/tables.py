@@ -109,7 +109,11 @@ class _Writer:
         for link in robot.links:
             members.setdefault(self.group[link.name], []).append(link)
         self.fixed = {head for head, links in members.items() if self.is_fixed(links[0])}
-        self.absent = {h for h in self.fixed if not any(l.collision or l.visual for l in members[h])}
+        self.absent = {
+            head
+            for head in self.fixed
+            if not self.bodies[head].mass > 0 and not any(link.collision or link.visual for link in members[head])
+        }
         rigid = {self.names[h]: self.rigid(h, members[h]) for h in members if h not in self.absent}
         self.filter(rigid, members)
         tables: dict[str, dict[str, Table]] = {"rigid": rigid, "joints": {}, "actuators": {}, "obstacles": {}}

@@ -67,7 +67,9 @@ def mass_matrix(robot, tables, name, joints=None, base=None):
             for body in columns[one].keys() & columns[other].keys():
                 (w, v), (x, u) = columns[one][body], columns[other][body]
                 if rigid[body].get("mass"):
-                    matrix[i, j] += rigid[body]["mass"] * v @ u + w @ tensor(rigid[body].get("inertia", np.zeros(6))) @ x
+                    matrix[i, j] += (
+                        rigid[body]["mass"] * v @ u + w @ tensor(rigid[body].get("inertia", np.zeros(6))) @ x
+                    )
         if one[0] in tables.get("joints", {}):
             matrix[i, i] += tables["joints"][one[0]].get("armature", 0.0)
     return matrix, names

@@ -99,7 +99,8 @@ def test_nested_classes_and_childclass(model):
         '<default class="b"><joint damping="3"/></default></default></default>'
     )
     joints = '<joint name="i"/><joint name="j" class="b" axis="1 0 0"/>'
-    inner = f'<body childclass="a">{BALL}<joint name="k" axis="0 1 0"/><body childclass="b">{BALL}<joint name="l" armature="9"/></body></body>'
+    deep = f'<body childclass="b">{BALL}<joint name="l" armature="9"/></body>'
+    inner = f'<body childclass="a">{BALL}<joint name="k" axis="0 1 0"/>{deep}</body>'
     found = {j.name: (j.damping, j.armature) for j in model(defaults + body(BALL + joints + inner)).joints}
     assert found == {"i": (1, 0), "j": (3, 2), "k": (1, 2), "l": (3, 9)}
 
@@ -163,7 +164,8 @@ def test_actuators_of_every_kind(model):
     joints = BALL + '<joint name="j"/><joint name="k" type="slide"/>'
     drives = (
         '<actuator><motor name="m" joint="j" gear="-5" forcerange="-1 3"/><position name="p" joint="j" kp="8" kv="2"/>'
-        '<velocity name="v" joint="k" kv="3"/><general name="g" joint="k" gainprm="2" biastype="affine" biasprm="1 -2 -3"/>'
+        '<velocity name="v" joint="k" kv="3"/>'
+        '<general name="g" joint="k" gainprm="2" biastype="affine" biasprm="1 -2 -3"/>'
         '<general name="plain" joint="k" gainprm="4" biasprm="9 9 9"/><muscle joint="j"/><motor tendon="t"/></actuator>'
     )
     found = {a.name: (a.gain, a.bias, a.lower, a.upper) for a in model(body(joints) + drives).actuators}
@@ -195,7 +197,9 @@ def test_what_was_not_understood_is_reported(model):
         '<sensor><clock name="c"/></sensor><option density="3" solver="CG"/><compiler lengthrange="1"/>'
         '<default class="main"><geom solref="1 1"/><tendon/></default><custom/>'
     )
-    robot = model(extra + body(BALL + '<camera/><composite type="grid"/><geom type="hfield" hfield="h"/>', mocap="true"))
+    robot = model(
+        extra + body(BALL + '<camera/><composite type="grid"/><geom type="hfield" hfield="h"/>', mocap="true")
+    )
     report = robot.report()
     for said in (
         "<sensor> in <mujoco>", 'attribute "density" of <option>', 'attribute "lengthrange" of <compiler>', "solref",
@@ -222,15 +226,27 @@ def test_what_was_not_understood_is_reported(model):
         (body('<geom size="1" class="x"/>'), "unknown default class 'x'; allowed: main"),
         (body('<geom type="mesh" mesh="x"/>'), "unknown mesh 'x'"),
         ('<asset><mesh name="x" file="gone.stl"/></asset>' + body('<geom type="mesh" mesh="x"/>'), "no such mesh file"),
-        ('<asset><mesh name="x" vertex="0 0 0"/></asset>' + body('<geom type="mesh" mesh="x"/>'), "at least four points"),
-        ('<asset><mesh name="x" vertex="0 0 0 1 0 0 0 1 0 1 1 0"/></asset>' + body('<geom type="mesh" mesh="x"/>'), "lie in a plane"),
+        (
+            '<asset><mesh name="x" vertex="0 0 0"/></asset>' + body('<geom type="mesh" mesh="x"/>'),
+            "at least four points",
+        ),
+        (
+            '<asset><mesh name="x" vertex="0 0 0 1 0 0 0 1 0 1 1 0"/></asset>' + body('<geom type="mesh" mesh="x"/>'),
+            "lie in a plane",
+        ),
         (body('<geom mesh="x" size="1"/>'), "fitting a sphere to a mesh is not understood"),
         (body('<geom size="1" shellinertia="true"/>'), "a hollow geom is not understood"),
         (body("<joint/>"), "moves but has no mass"),
         (body('<joint/><inertial pos="0 0 0" mass="1"/>'), "moves and the inertia must be positive definite"),
         (body('<inertial pos="0 0 0" mass="1" diaginertia="1 1 -1"/>'), "must be positive definite"),
-        (body('<inertial pos="0 0 0" mass="1" diaginertia="1 1 1" fullinertia="1 1 1 0 0 0"/>'), "has both fullinertia"),
-        (body('<inertial pos="0 0 0" mass="1" quat="1 0 0 0" fullinertia="1 1 1 0 0 0"/>'), "fullinertia and an orientation"),
+        (
+            body('<inertial pos="0 0 0" mass="1" diaginertia="1 1 1" fullinertia="1 1 1 0 0 0"/>'),
+            "has both fullinertia",
+        ),
+        (
+            body('<inertial pos="0 0 0" mass="1" quat="1 0 0 0" fullinertia="1 1 1 0 0 0"/>'),
+            "fullinertia and an orientation",
+        ),
         (body(BALL + '<joint axis="0 0 0"/>'), "axis = '0 0 0': must not be zero"),
         (body(BALL + '<joint type="screw"/>'), "unknown value 'screw'"),
         (body(BALL + '<joint damping="-1"/>'), "damping = '-1': must be ≥ 0"),
@@ -253,7 +269,7 @@ def test_what_was_not_understood_is_reported(model):
         (body(BALL) + '<include file="gone.xml"/>', "file = 'gone.xml': no such file"),
         (body(BALL) + '<include file="m.xml"/>', "is included twice, or includes itself"),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_refused_in_one_line(model, tmp_path, inside, said):
     with pytest.raises(ValueError, match=said) as error:
         model(inside)
@@ -262,4 +278,8 @@ def test_mistakes_are_refused_in_one_line(model, tmp_path, inside, said):
 
 def test_files_that_include_each_other_end(model):
     with pytest.raises(SceneError, match="includes itself"):
-        model(body(BALL) + '<include file="a.xml"/>', a='<mujoco><include file="b.xml"/></mujoco>', b='<mujoco><include file="a.xml"/></mujoco>')
+        model(
+            body(BALL) + '<include file="a.xml"/>',
+            a='<mujoco><include file="b.xml"/></mujoco>',
+            b='<mujoco><include file="a.xml"/></mujoco>',
+        )

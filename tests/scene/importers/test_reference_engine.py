@@ -73,7 +73,9 @@ def drawn_coordinates(robot, model, data, rng):
     return given
 
 
-@pytest.mark.parametrize("file", [HERE / "models/orientations.xml", QUADRUPED, *GYMNASIUM, *PYBULLET], ids=lambda f: f.stem)
+@pytest.mark.parametrize(
+    "file", [HERE / "models/orientations.xml", QUADRUPED, *GYMNASIUM, *PYBULLET], ids=lambda f: f.stem
+)
 def test_robots_are_those_of_mujoco(file):
     try:
         model = reference(file)
@@ -103,7 +105,9 @@ def test_robots_are_those_of_mujoco(file):
             assert poses[link.name].turn == pytest.approx(data.xmat[ids[link.name]].reshape(3, 3), abs=1e-6)
 
 
-@pytest.mark.parametrize("file", [HERE / "models/orientations.xml", QUADRUPED, *GYMNASIUM, *PYBULLET], ids=lambda f: f.stem)
+@pytest.mark.parametrize(
+    "file", [HERE / "models/orientations.xml", QUADRUPED, *GYMNASIUM, *PYBULLET], ids=lambda f: f.stem
+)
 def test_tables_have_the_mass_matrix_of_mujoco(file, tmp_path):
     try:
         model = reference(file)

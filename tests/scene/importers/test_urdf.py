@@ -23,7 +23,9 @@ def link(name: str, inside: str = HEAVY) -> str:
     return f'<link name="{name}">{inside}</link>'
 
 
-def joint(name: str, parent: str, child: str, kind: str = "revolute", inside: str = '<limit lower="-1" upper="1"/>') -> str:
+def joint(
+    name: str, parent: str, child: str, kind: str = "revolute", inside: str = '<limit lower="-1" upper="1"/>'
+) -> str:
     return f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>{inside}</joint>'
 
 
@@ -112,7 +114,13 @@ def test_the_same_remark_stands_once_with_its_number(tmp_path):
 
 def test_planar_floating_and_spherical_joints(tmp_path):
     planar = joint("p", "a", "b", "planar", '<axis xyz="0 0 1"/>')
-    file = write(tmp_path, *map(link, "abcd"), planar, joint("f", "b", "c", "floating", ""), joint("s", "c", "d", "spherical", ""))
+    file = write(
+        tmp_path,
+        *map(link, "abcd"),
+        planar,
+        joint("f", "b", "c", "floating", ""),
+        joint("s", "c", "d", "spherical", ""),
+    )
     robot = read_robot(file)
     assert [(one.name, one.kind) for one in robot.joints] == [
         ("p_x", "prismatic"), ("p_y", "prismatic"), ("p_turn", "hinge"), ("f", "free"), ("s", "ball"),
@@ -154,7 +162,7 @@ def test_inertias_can_come_from_the_shapes(tmp_path):
         '<collision><origin xyz="0 0 2.5"/><geometry><box size="1 1 1"/></geometry></collision>'
     )
     file = write(tmp_path, link("a"), link("b", wrong + shapes), joint("x", "a", "b"))
-    with pytest.raises(SceneError, match='moves and the inertia must be positive definite.*inertia = "shapes"'):
+    with pytest.raises(SceneError, match=r'moves and the inertia must be positive definite.*inertia = "shapes"'):
         read_robot(file)
     body = read_robot(file, inertia="shapes").link("b").body
     assert body.mass == pytest.approx(3) and body.center == pytest.approx([0, 0, 1.5])
@@ -169,7 +177,14 @@ def test_an_inertia_no_body_has_is_kept_and_reported(tmp_path):
 
 
 def test_a_light_dummy_between_fixed_joints_is_no_mistake(tmp_path):
-    file = write(tmp_path, link("world", ""), link("a"), link("tool", ""), joint("x", "world", "a"), joint("y", "a", "tool", "fixed", ""))
+    file = write(
+        tmp_path,
+        link("world", ""),
+        link("a"),
+        link("tool", ""),
+        joint("x", "world", "a"),
+        joint("y", "a", "tool", "fixed", ""),
+    )
     assert read_robot(file).link("tool").body is None
 
 
@@ -185,7 +200,10 @@ MESH = '<collision><geometry><mesh filename="gone.stl"/></geometry></collision>'
         ([link("a"), link("b")], r"is not joined to the rest: the robot has 2 roots \(a, b\)"),
         ([link("arm"), link("b"), joint("x", "arn", "b")], "unknown link 'arn'; did you mean 'arm'\\?"),
         ([link("a"), link("b"), joint("x", "a", "elbow")], "unknown link 'elbow'.*the child of joint"),
-        ([*map(link, "abc"), joint("x", "a", "c"), joint("y", "b", "c")], "link 'c' has two parents: joint 'x' moves it too"),
+        (
+            [*map(link, "abc"), joint("x", "a", "c"), joint("y", "b", "c")],
+            "link 'c' has two parents: joint 'x' moves it too",
+        ),
         ([*map(link, "ab"), joint("x", "a", "b"), joint("y", "b", "a")], "the joints form a loop"),
         ([*map(link, "abc"), joint("x", "b", "c"), joint("y", "c", "b")], "link 'b' is part of a loop of joints"),
         ([link("a"), link("b"), joint("x", "a", "a")], "loop|not joined"),
@@ -200,17 +218,26 @@ MESH = '<collision><geometry><mesh filename="gone.stl"/></geometry></collision>'
         ([link("a", HEAVY + MESH)], "filename = 'gone.stl': no such mesh file.*put it there or correct the name"),
         ([link("a", HEAVY + MESH.replace("collision", "visual"))], "no such mesh file"),
         ([link("a", HEAVY + "<collision/>")], "has no <geometry>"),
-        ([link("a", HEAVY + '<collision><geometry><box size="1 1"/></geometry></collision>')], "must be 3 numbers, has 2"),
+        (
+            [link("a", HEAVY + '<collision><geometry><box size="1 1"/></geometry></collision>')],
+            "must be 3 numbers, has 2",
+        ),
         ([link("a", HEAVY + '<collision><geometry><sphere radius="-1"/></geometry></collision>')], "must be ≥ 0 m"),
         ([link("a", HEAVY + HEAVY)], "<inertial> is given twice"),
         ([link("a"), link("b"), joint("x", "a", "b", "hinge")], "unknown value 'hinge'; allowed: continuous"),
-        ([link("a"), link("b"), joint("x", "a", "b", "revolute", '<axis xyz="0 0 0"/>')], "xyz = '0 0 0': must not be zero"),
-        ([link("a"), link("b"), joint("x", "a", "b", "fixed", '<origin rpy="0 0"/>')], "rpy = '0 0': must be 3 numbers"),
+        (
+            [link("a"), link("b"), joint("x", "a", "b", "revolute", '<axis xyz="0 0 0"/>')],
+            "xyz = '0 0 0': must not be zero",
+        ),
+        (
+            [link("a"), link("b"), joint("x", "a", "b", "fixed", '<origin rpy="0 0"/>')],
+            "rpy = '0 0': must be 3 numbers",
+        ),
         ([link("a"), link("b"), joint("x", "a", "b", "continuous", '<dynamics damping="-1"/>')], "must be ≥ 0"),
         ([link("a"), '<joint name="x" type="fixed"><parent link="a"/></joint>'], "has no <child"),
         ([link("a"), "<joint type='fixed'/>"], 'the attribute "name" is missing'),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_refused_in_one_line_that_names_file_and_line(tmp_path, parts, said):
     file = write(tmp_path, *parts)
     with pytest.raises(SceneError, match=said) as error:
