@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from taichi_sim.compile.contacts import placed
+from taichi_sim.compile.continuum.contacts import placed
+from taichi_sim.compile.wiring import selection
 from taichi_sim.io.video import VideoInfo, check_video_path, write_video
 from taichi_sim.simulation import Rollout, Simulation
 from taichi_sim.viz.camera import Camera2D, Camera3D, view_bounds
@@ -39,12 +40,34 @@ class Skin:
 
 
 @dataclass(frozen=True)
+class Solid:
+    """A rigid body as it is drawn: its outline from the centre of mass, in body axes, and the point that is it.
+
+    ``triangles`` (f, 3) index ``vertices`` (v, 3); in 2-D there are ``loops`` instead.
+    """
+
+    point: int
+    vertices: np.ndarray
+    triangles: np.ndarray
+    loops: tuple[np.ndarray, ...]
+    color: tuple[float, ...]
+
+    def drawn(self, position: np.ndarray, rotation: np.ndarray) -> Iterator[Mesh | Polygon]:
+        """Where the points are at ``position`` (n, dim) m and it is turned by ``rotation`` (dim, dim)."""
+        place = position[self.point]
+        if len(place) == 3:
+            yield Mesh(place + self.vertices @ rotation.T, self.triangles, self.color)
+        else:
+            yield from (Polygon(place + loop @ rotation.T, self.color) for loop in self.loops)
+
+
+@dataclass(frozen=True)
 class Scenery:
     """How a scene looks, apart from where its particles are: made by :meth:`of` from a simulation as it is now.
 
-    ``colors`` (n, 3), ``radius`` (n,) m and ``shown`` (n,) are of all particles in body order (those under a skin are
-    not shown); ``driven`` (actuators, n) says which particle each actuator drives. What goes out through a periodic
-    side (``period`` (dim,) m, infinite where there is none) is drawn where it comes in again.
+    ``colors`` (n, 3), ``radius`` (n,) m and ``shown`` (n,) are of all points in the order of the scene (those under a
+    skin and rigid bodies are not shown); ``driven`` (actuators, n) says which particle each actuator drives. What goes
+    out through a periodic side (``period`` (dim,) m, infinite where there is none) is drawn where it comes in again.
     """
 
     title: str
@@ -54,6 +77,7 @@ class Scenery:
     shown: np.ndarray
     driven: np.ndarray
     skins: tuple[Skin, ...]
+    solids: tuple[Solid, ...]
     obstacles: tuple[Mesh | Polygon, ...]
     markers: tuple[Marker, ...]
     traced: tuple[np.ndarray, ...]
@@ -66,11 +90,12 @@ class Scenery:
     @classmethod
     def of(cls, sim: Simulation) -> "Scenery":
         """The look of a simulation's first environment with the values it has now."""
-        scene, bodies = sim.model.scene, sim.model.bodies
-        colors, radius = np.zeros((sim.n, 3)), np.zeros(sim.n)
+        scene, soft = sim.model.scene, sim.model.continuum
+        bodies = soft.bodies if soft is not None else []
+        colors, radius = np.zeros((sim.n, 3)), np.ones(sim.n)
         shown = np.ones(sim.n, bool)
         driven = _driven(sim)
-        solid = {m.name: m.law.kind == "solid" for m in sim.model.matter.bodies}
+        solid = {m.name: m.law.kind == "solid" for m in (soft.matter.bodies if soft is not None else ())}
         skins = []
         for k, body in enumerate(bodies):
             where = sim.model.slices[body.name]
@@ -82,9 +107,12 @@ class Scenery:
                     weights = _carried(surface.vertices, body.position, where.start, sim.n)
                     skins.append(Skin(weights, surface.faces, color))
                     shown[where] = False
+        solids = tuple(_solids(sim, len(bodies)))
+        if sim.model.rigid is not None:
+            shown[sim.model.rigid.points] = False
         lower, upper = (np.asarray(x, float) for x in (scene.domain.lower, scene.domain.upper))
         aims = [(name, o) for name, o in scene.objectives.items() if o.kind == "distance" and "target" in o.parameters]
-        size, period = 0.018 * float((upper - lower).max()), sim.model.plan.periods
+        size, period = 0.018 * float((upper - lower).max()), _periods(sim, upper - lower)
         targets = [wrapped(_value(sim, f"objectives.{name}.target", o.target), lower, period) for name, o in aims]
         return cls(
             title=sim.scene.title,
@@ -94,6 +122,7 @@ class Scenery:
             shown=shown,
             driven=driven,
             skins=tuple(skins),
+            solids=solids,
             obstacles=tuple(_obstacles(sim, lower, upper)),
             markers=tuple(Marker(tuple(target), size) for target in targets),
             traced=tuple(_members(sim, o.body, o.region) for _, o in aims),
@@ -122,14 +151,15 @@ class Scenery:
         self,
         position: np.ndarray,
         activation: np.ndarray | None = None,
+        rotation: np.ndarray | None = None,
         *,
         caption: str = "",
         camera: "Camera2D | Camera3D | None" = None,
         trails: Sequence[np.ndarray] = (),
     ) -> Picture:
-        """The scene with its particles at ``position`` (n, dim) m and commands ``activation`` (actuators,) in -1..1.
+        """The scene with its points at ``position`` (n, dim) m and commands ``activation`` (actuators,) in -1..1.
 
-        ``trails`` are polylines (k, dim) m.
+        ``rotation`` (rigid bodies, dim, dim) is theirs (default: none). ``trails`` are polylines (k, dim) m.
         """
         mixed = None
         if activation is not None and len(self.driven):
@@ -139,6 +169,9 @@ class Scenery:
             mixed = mixed[self.shown]
         width = 0.004 * float((self.upper - self.lower).max())
         skins = [skin.mesh(position) for skin in self.skins]
+        turned = np.broadcast_to(np.eye(self.dim), (len(self.solids), self.dim, self.dim))
+        turned = turned if rotation is None else rotation
+        solids = [part for one, R in zip(self.solids, turned, strict=True) for part in one.drawn(position, R)]
         lines = [piece for trail in trails for piece in cut_line(trail, self.lower, self.period)]
         return Picture(
             self.dim,
@@ -146,7 +179,11 @@ class Scenery:
             self.colors[self.shown],
             self.radius[self.shown],
             mixed,
-            meshes=[part for skin in skins for part in cut_mesh(skin, self.lower, self.period)],
+            meshes=[
+                part
+                for one in (*skins, *solids)
+                for part in (cut_mesh(one, self.lower, self.period) if isinstance(one, Mesh) else [one])
+            ],
             obstacles=self.obstacles,
             lower=self.lower,
             upper=self.upper,
@@ -197,11 +234,13 @@ class Film:
         loudest = max(1.0, float(np.max(np.abs(rollout.activation), initial=0.0)))
         head = scenery.title if caption is None else caption
         centres = [rollout.position[:, part].mean(axis=1) for part in scenery.traced]
+        turned = np.stack(list(rollout.rotation.values()), axis=1) if rollout.rotation else None
         for f in range(self.frames) if frames is None else frames:
             command = rollout.activation[min(f, len(rollout.activation) - 1)] / loudest
             lines = "\n".join(filter(None, (head, f"t = {rollout.times[f]:.2f} s")))
             trails = [c[: f + 1] for c in centres]
-            yield scenery.picture(rollout.position[f], command, caption=lines, camera=camera, trails=trails)
+            R = None if turned is None else turned[f]
+            yield scenery.picture(rollout.position[f], command, R, caption=lines, camera=camera, trails=trails)
 
 
 def pictures(sim: Simulation, rollout: Rollout | None = None, **options) -> Iterator[Picture]:
@@ -270,14 +309,32 @@ def _pace(one: Film, fps: float | None, most: int) -> tuple[list[int], float]:
 
 
 def _members(sim: Simulation, body: str | None, region: str | None) -> np.ndarray:
-    """Indices, over all bodies, of a body's or region's particles."""
-    if body is None:
-        return np.arange(sim.n)
-    where = sim.model.slices[body]
-    if region is None:
-        return np.arange(where.start, where.stop)
-    found = next(b for b in sim.model.bodies if b.name == body)
-    return where.start + np.asarray(found.regions[region])
+    """Indices, over all points, of a body's or region's."""
+    return sim.model.massive if body is None else selection(sim.model.pieces[body], region)
+
+
+def _solids(sim: Simulation, first: int) -> Iterator[Solid]:
+    """Rigid bodies, coloured from the ``first`` colour of the palette on."""
+    rigid = sim.model.rigid
+    if rigid is None:
+        return
+    values = {path: np.asarray(sim.get(path))[None] if sim.envs == 1 else sim.get(path) for path in sim.parameters()}
+    centres = rigid.shapes.centres(values)[0]
+    for b, body in enumerate(rigid.bodies):
+        drawn, scale = body.surface(), float(values[f"rigid.{body.name}.scale"][0])
+        color = palette(first + b) if body.table.color is None else tuple(np.asarray(body.table.color, float))
+
+        def place(points: np.ndarray, b: int = b, scale: float = scale) -> np.ndarray:
+            return scale * (points - rigid.bodies[b].pivot) - centres[b]
+
+        loops = tuple(place(loop) for loop in _joined(drawn.loops))
+        yield Solid(rigid.points.start + int(rigid.centres[b]), place(drawn.vertices), drawn.faces, loops, color)
+
+
+def _periods(sim: Simulation, extent: np.ndarray) -> np.ndarray:
+    """(dim,) extent of the domain along periodic axes, m, infinite along the others."""
+    periodic = [sim.model.scene.domain.wall(f"{a}_lower").kind == "periodic" for a in "xyz"[: sim.dim]]
+    return np.where(periodic, extent, np.inf)
 
 
 def _driven(sim: Simulation) -> np.ndarray:
@@ -297,13 +354,14 @@ def _value(sim: Simulation, path: str, otherwise) -> np.ndarray:
 
 
 def _obstacles(sim: Simulation, lower: np.ndarray, upper: np.ndarray) -> Iterator[Mesh | Polygon]:
-    for contact in sim.model.contacts.obstacles:
+    soft = sim.model.continuum
+    for contact in soft.contacts.obstacles if soft is not None else ():
         shape, position = contact.shape, _value(sim, contact.position, 0.0)
         reach = 0.0 if shape.bounded else float(np.linalg.norm(upper - lower))
         drawn = shape.surface(lower - reach - position, upper + reach - position)
         given = sim.model.scene.obstacles[contact.name].color
         color = OBSTACLE if given is None else tuple(np.asarray(given, float))
-        images = sim.model.contacts.images(contact, position)
+        images = soft.contacts.images(contact, position) if soft is not None else []
         for place in images:
             if len(images) > 1:  # those that only come near are not drawn
                 ends = placed(contact, place, drawn.vertices if sim.dim == 3 else np.concatenate(drawn.loops))

@@ -37,7 +37,7 @@ def _bench(arguments: argparse.Namespace, console: Console) -> int:
     from taichi_sim.simulation import Simulation
 
     whole_model = compile_scene(scene, 1, arguments.seed)
-    a_frame = whole_model.particles * whole_model.substeps
+    a_frame = whole_model.points * whole_model.substeps
     frames = max(1, min(whole_model.scene.frames, round(WORK / a_frame)))
     short = shortened(scene, whole_model, frames)
     settings = {name: getattr(arguments, name) for name in ("precision", "arch", "memory", "threads", "seed")}

@@ -155,10 +155,12 @@ def first_contacts(
     Looks no further than where every obstacle was met (without obstacles: a wall), and for ``seconds``, but at two
     frames at least: the first one may wait for the compiler.
     """
-    plan, contacts = sim.model.plan, sim.model.contacts
-    reach = 1.5 * plan.spacing
-    lower, upper = np.asarray(plan.lower), np.asarray(plan.upper)
-    solid = ~np.asarray(plan.periodic)
+    scene, soft = sim.model.scene, sim.model.continuum
+    obstacles = soft.contacts.obstacles if soft is not None else []
+    lower, upper = np.asarray(scene.domain.lower), np.asarray(scene.domain.upper)
+    spacing = soft.plan.spacing if soft is not None else 0.02 * float((upper - lower).min())
+    reach = 1.5 * spacing
+    solid = np.array([scene.domain.wall(f"{a}_lower").kind != "periodic" for a in "xyz"[: sim.dim]])
     found: dict[str, int] = {}
     clocks = [time.monotonic()]
 
@@ -168,12 +170,12 @@ def first_contacts(
         x, frame = sim.recorded[-1].astype(float), len(sim.recorded) - 1
         if WALLS not in found and (((x - lower < reach) | (upper - x < reach)) & solid).any():
             found[WALLS] = frame
-        for o in contacts.obstacles:
-            if o.name not in found:
-                distance = contacts.distance(o, sim.model.values[o.position][0], x)
-                if (distance < reach + 0.5 * plan.spacing).any():
+        for o in obstacles:
+            if soft is not None and o.name not in found:
+                distance = soft.contacts.distance(o, sim.model.values[o.position][0], x[soft.points])
+                if (distance < reach + 0.5 * spacing).any():
                     found[o.name] = frame
-        wanted = {o.name for o in contacts.obstacles} or {WALLS}
+        wanted = {o.name for o in obstacles} or {WALLS}
         if frame >= 2 and (wanted <= set(found) or clocks[-1] - clocks[0] > seconds):
             raise _Touched
 

@@ -52,17 +52,28 @@ def video_path(arguments: argparse.Namespace, scene: "Scene", folder: Path) -> P
 
 def facts(sim: "Simulation") -> list[tuple[str, str]]:
     """What is about to be computed."""
-    scene, plan = sim.model.scene, sim.model.plan
-    cells = " x ".join(map(str, scene.domain.counts(sim.dim)))
-    bodies = len(sim.model.bodies)
-    limit = sim.model.limit
+    scene, soft, rigid = sim.model.scene, sim.model.continuum, sim.model.rigid
+    rows = [("scene", f"{sim.scene.title}" + (f" ({sim.scene.source})" if sim.scene.source else ""))]
+    step = f"{sim.dt:.4g} s"
+    if soft is not None:
+        cells = " x ".join(map(str, scene.domain.counts(sim.dim)))
+        limit = sim.model.limit
+        rows += [
+            ("particles", f"{soft.plan.particles} in {_counted(len(soft.bodies), 'body', 'bodies')}, {sim.dim}-D"),
+            ("grid", f"{cells} cells of {soft.plan.spacing:.4g} m"),
+        ]
+        step += f" (limit {limit.text} s: body {limit.body!r}, waves of {limit.wave_speed:.3g} m/s)"
+    if rigid is not None:
+        rows.append(("rigid", f"{_counted(len(rigid.bodies), 'body', 'bodies')}, {sim.dim}-D"))
     return [
-        ("scene", f"{sim.scene.title}" + (f" ({sim.scene.source})" if sim.scene.source else "")),
-        ("particles", f"{sim.n} in {bodies} {'body' if bodies == 1 else 'bodies'}, {sim.dim}-D"),
-        ("grid", f"{cells} cells of {plan.spacing:.4g} m"),
+        *rows,
         ("time", f"{scene.duration:g} s: {sim.frames} frames of {sim.substeps} substeps"),
-        ("dt", f"{sim.dt:.4g} s (limit {limit.text} s: body {limit.body!r}, waves of {limit.wave_speed:.3g} m/s)"),
+        ("dt", step),
     ]
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
 
 
 def how(sim: "Simulation") -> tuple[str, str]:

@@ -104,6 +104,7 @@ class Player:
         self.computing = False
         self.notes: list[str] = []
         self.positions: list[np.ndarray] = []
+        self.rotations: list[np.ndarray] = []
         self.sliders: Sequence[tuple[str, float, float, float]] = []
         self._where: list[tuple[str, tuple[int, ...]]] = []
         self._moved: dict[int, float] = {}  # sliders moved while a rollout is computed, which no value may change in
@@ -154,11 +155,13 @@ class Player:
         if self._look is None:
             self._look = Scenery.of(self.sim)
         if not self.positions:
-            self.positions = [np.concatenate([b.position for b in self.sim.model.bodies]).astype(np.float32)]
+            self.positions, self.rotations = [self.sim.start["x"][0]], [self.sim.start_rotation]
         activation = self.sim.model.actuators.activation[0]
         command = activation[min(self._shown, len(activation) - 1)] / max(1.0, float(np.abs(activation).max(initial=0)))
         camera = self._look.framed(np.stack([self._look.lower, self._look.upper]), self.aspect)
-        return self._look.picture(self.positions[self._shown], command, camera=camera, caption=self.sim.scene.title)
+        turned = self.rotations[self._shown]
+        caption = self.sim.scene.title
+        return self._look.picture(self.positions[self._shown], command, turned, camera=camera, caption=caption)
 
     def on_slider(self, index: int, value: float) -> None:
         """A design variable was moved."""
@@ -183,7 +186,7 @@ class Player:
         self.positions = self.positions[:0]
 
         def look(t: int, total: int) -> None:
-            self.positions = self.sim.recorded
+            self.positions, self.rotations = self.sim.recorded, self.sim.turned
             if not alive() or self.stale:
                 raise _Stopped
 

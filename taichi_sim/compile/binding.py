@@ -1,10 +1,9 @@
 """What a binding is."""
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
-
-from taichi_sim.solvers.mpm.solver import MpmSolver
 
 #: Values of all paths, each (envs, *shape), float64.
 Values = dict[str, np.ndarray]
@@ -14,11 +13,11 @@ class Binding(ABC):
     """A family of quantities between the scene's paths and the solver's arrays."""
 
     @abstractmethod
-    def apply(self, values: Values, solver: MpmSolver) -> None:
+    def apply(self, values: Values, solver: Any) -> None:
         """Put the values into the solver's arrays."""
 
     @abstractmethod
-    def pullback(self, values: Values, solver: MpmSolver) -> Values:
+    def pullback(self, values: Values, solver: Any) -> Values:
         """Gradient by path, (envs, *shape), from the adjoints the backward sweep left in the solver."""
 
 

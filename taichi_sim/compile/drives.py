@@ -54,19 +54,47 @@ class Actuation:
     groups: tuple[int, ...]
 
 
-class Actuators(Binding):
-    """Loads of actuated groups. A group is the particles driven by the same set of actuators: loads add up."""
+class Actuators:
+    """What every actuator is commanded: activations from signals, and the gradients back.
 
-    def __init__(self, actuators: list[Actuation], times: np.ndarray, groups: int, envs: int, dim: int) -> None:
-        self.actuators, self.times, self.groups, self.envs, self.dim = actuators, times, groups, envs, dim
+    ``activation`` (envs, frames, actuators) is what the last :meth:`evaluate` gave; whatever depends on it adds its
+    gradient to ``activation_bar`` before :meth:`pullback`.
+    """
+
+    def __init__(self, actuators: list[Actuation], times: np.ndarray, envs: int) -> None:
+        self.actuators, self.times, self.envs = actuators, times, envs
         self.activation = np.zeros((envs, len(times), len(actuators)))
         self.activation_bar = np.zeros_like(self.activation)
+
+    def evaluate(self, values: Values) -> None:
+        """Fill ``activation``."""
+        for a, actuator in enumerate(self.actuators):
+            for e in range(self.envs):
+                signal = actuator.signal
+                self.activation[e, :, a] = signal.kind.value(signal.parameters.at(values, e), self.times)
+
+    def pullback(self, values: Values) -> Values:
+        """Gradient of the signals' parameters from ``activation_bar``."""
+        out: Values = {}
+        for a, actuator in enumerate(self.actuators):
+            signal = actuator.signal
+            for e in range(self.envs):
+                gradient = signal.kind.vjp(signal.parameters.at(values, e), self.times, self.activation_bar[e, :, a])
+                signal.parameters.collect(out, values, e, gradient)
+        return out
+
+
+class Loads(Binding):
+    """Loads of actuated groups. A group is the particles driven by the same set of actuators: loads add up."""
+
+    def __init__(self, actuators: Actuators, groups: int, dim: int) -> None:
+        self.actuators, self.groups, self.dim, self.envs = actuators, groups, dim, actuators.envs
 
     def stiffness(self, values: Values, bounds: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
         """What actuators add to the stiffness of each body at most, Pa; parameters in ``bounds`` (lower, upper by path)
         are taken where they add most."""
         out: dict[str, float] = {}
-        for actuator in self.actuators:
+        for actuator in self.actuators.actuators:
             of, most = actuator.parameters, 0.0
             free = {name: bounds[path] for name in of.differentiable if (path := f"{of.prefix}.{name}") in bounds}
             for e in range(self.envs):
@@ -77,14 +105,13 @@ class Actuators(Binding):
         return out
 
     def apply(self, values: Values, solver: MpmSolver) -> None:
-        frames = len(self.times)
+        frames = len(self.actuators.times)
         stress = np.zeros((frames, self.envs, self.groups, self.dim, self.dim))
         acceleration = np.zeros((frames, self.envs, self.groups, self.dim))
-        for a, actuator in enumerate(self.actuators):
+        for a, actuator in enumerate(self.actuators.actuators):
             for e in range(self.envs):
-                u = actuator.signal.kind.value(actuator.signal.parameters.at(values, e), self.times)
+                u = self.actuators.activation[e, :, a]
                 load = actuator.kind.command(actuator.parameters.at(values, e), u)
-                self.activation[e, :, a] = u
                 for g in actuator.groups:
                     stress[:, e, g] += load.stress
                     acceleration[:, e, g] += load.acceleration
@@ -92,22 +119,18 @@ class Actuators(Binding):
         solver.store.write("active_acceleration", acceleration.reshape(frames, -1, self.dim))
 
     def pullback(self, values: Values, solver: MpmSolver) -> Values:
-        frames = len(self.times)
-        shape = (frames, self.envs, self.groups, self.dim)
+        shape = (len(self.actuators.times), self.envs, self.groups, self.dim)
         stress = solver.store.reduced_adjoint("active_stress").reshape(*shape, self.dim)
         acceleration = solver.store.reduced_adjoint("active_acceleration").reshape(shape)
         out: Values = {}
-        for a, actuator in enumerate(self.actuators):
+        for a, actuator in enumerate(self.actuators.actuators):
             groups = list(actuator.groups)
             for e in range(self.envs):
                 bar = ActiveLoad(stress[:, e, groups].sum(axis=1), acceleration[:, e, groups].sum(axis=1))
-                parameters = actuator.parameters.at(values, e)
-                gradient, u_bar = actuator.kind.command_vjp(parameters, self.activation[e, :, a], bar)
+                parameters, u = actuator.parameters.at(values, e), self.actuators.activation[e, :, a]
+                gradient, u_bar = actuator.kind.command_vjp(parameters, u, bar)
                 actuator.parameters.collect(out, values, e, gradient)
-                u_bar = u_bar + self.activation_bar[e, :, a]
-                signal = actuator.signal
-                gradient = signal.kind.vjp(signal.parameters.at(values, e), self.times, u_bar)
-                signal.parameters.collect(out, values, e, gradient)
+                self.actuators.activation_bar[e, :, a] += u_bar
         return out
 
 

@@ -1,6 +1,7 @@
 """Observables: what can be read from a state by path, with the derivative where there is one.
 
-Paths: ``bodies.B.<quantity>``, ``bodies.B.regions.R.<quantity>``, or ``<quantity>`` of everything together. Sums are
+Paths: ``bodies.B.<quantity>``, ``bodies.B.regions.R.<quantity>``, ``rigid.B.<quantity>``,
+``rigid.B.markers.M.<quantity>``, or ``<quantity>`` of everything together. Sums are
 written without matrix products, which may add up in another order on another number of threads.
 """
 
@@ -17,9 +18,11 @@ State = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Quantity:
-    """``value(state, p)`` of particles ``p`` in one environment; ``vjp`` gives adjoints of x, v, F and mass of those.
+    """``value(state, p)`` of points ``p`` in one environment; ``vjp`` gives adjoints of x, v, C, F, mass, inertia of
+    those.
 
-    ``state`` holds x, v, F (particles, …), mass (particles,) and energy (particles,), J.
+    ``state`` holds x, v, C, F (points, …), mass (points,), energy (points,), J, and, where anything is rigid, inertia
+    (points, 3, 3), kg m² in the axes that F turns.
     """
 
     doc: str
@@ -44,6 +47,67 @@ def _mean(key: str) -> tuple[Callable, Callable]:
     return value, vjp
 
 
+def _kinetic(s: State, p: np.ndarray) -> np.ndarray:
+    """½ m v², and ½ ω·I ω of points with an inertia of their own."""
+    energy = 0.5 * np.sum(s["mass"][p] * np.sum(s["v"][p] ** 2, axis=1))
+    if "inertia" in s:
+        w = _local_spin(s, p)
+        energy += 0.5 * np.einsum("ni,nij,nj->", w, s["inertia"][p], w)
+    return np.asarray(energy)
+
+
+def _kinetic_vjp(s: State, p: np.ndarray, bar: np.ndarray) -> State:
+    found = {"v": bar * s["mass"][p][:, None] * s["v"][p], "mass": 0.5 * bar * np.sum(s["v"][p] ** 2, axis=1)}
+    if "inertia" in s:
+        w = _local_spin(s, p)
+        found["inertia"] = 0.5 * bar * w[:, :, None] * w[:, None, :]
+        turned = bar * np.einsum("nij,nj->ni", s["inertia"][p], w)
+        if s["x"].shape[1] == 2:
+            return {**found, "C": _axial_vjp(turned, 2)}
+        world = _axial(s["C"][p])
+        found["C"] = _axial_vjp(np.einsum("nij,nj->ni", s["F"][p], turned), 3)
+        found["F"] = world[:, :, None] * turned[:, None, :]
+    return found
+
+
+def _axial(C: np.ndarray) -> np.ndarray:
+    """Angular velocity (n, 3) of affine velocities (n, dim, dim)."""
+    if C.shape[1] == 2:
+        turn = 0.5 * (C[:, 1, 0] - C[:, 0, 1])
+        return np.stack([np.zeros_like(turn), np.zeros_like(turn), turn], axis=1)
+    return 0.5 * np.stack([C[:, 2, 1] - C[:, 1, 2], C[:, 0, 2] - C[:, 2, 0], C[:, 1, 0] - C[:, 0, 1]], axis=1)
+
+
+def _axial_vjp(bar: np.ndarray, dim: int) -> np.ndarray:
+    """Adjoint of :func:`_axial`."""
+    out = np.zeros((len(bar), dim, dim))
+    for axis, (i, j) in enumerate(((2, 1), (0, 2), (1, 0))):
+        if dim == 3 or axis == 2:
+            out[:, i, j], out[:, j, i] = 0.5 * bar[:, axis], -0.5 * bar[:, axis]
+    return out
+
+
+def _local_spin(s: State, p: np.ndarray) -> np.ndarray:
+    """Angular velocity (n, 3) in body axes."""
+    world = _axial(s["C"][p])
+    return world if s["x"].shape[1] == 2 else np.einsum("nji,nj->ni", s["F"][p], world)
+
+
+def _spin(s: State, p: np.ndarray) -> np.ndarray:
+    w = _axial(s["C"][p[:1]])[0]
+    return np.asarray(w[2]) if s["x"].shape[1] == 2 else w
+
+
+def _spin_vjp(s: State, p: np.ndarray, bar: np.ndarray) -> State:
+    flat = s["x"].shape[1] == 2
+    return {"C": _axial_vjp(np.array([[0.0, 0.0, float(bar)]]) if flat else np.reshape(bar, (1, 3)), s["x"].shape[1])}
+
+
+def _turning(s: State, p: np.ndarray) -> np.ndarray:
+    own = np.einsum("nij,nj->ni", s["inertia"][p], _local_spin(s, p))
+    return np.asarray(own[0, 2]) if s["x"].shape[1] == 2 else np.einsum("nij,nj->ni", s["F"][p], own)[0]
+
+
 QUANTITIES: dict[str, Quantity] = {
     "position": Quantity("positions", "m", lambda s, p: s["x"][p], lambda s, p, bar: {"x": bar}),
     "velocity": Quantity("velocities", "m/s", lambda s, p: s["v"][p], lambda s, p, bar: {"v": bar}),
@@ -56,16 +120,7 @@ QUANTITIES: dict[str, Quantity] = {
         lambda s, p: np.sum(s["mass"][p][:, None] * s["v"][p], axis=0),
         lambda s, p, bar: {"v": s["mass"][p][:, None] * bar, "mass": np.einsum("nd,d->n", s["v"][p], bar)},
     ),
-    "kinetic_energy": Quantity(
-        "kinetic energy of the particles",
-        "J",
-        lambda s, p: np.asarray(0.5 * np.sum(s["mass"][p] * np.sum(s["v"][p] ** 2, axis=1))),
-        lambda s, p, bar: {
-            "v": bar * s["mass"][p][:, None] * s["v"][p],
-            "mass": 0.5 * bar * np.sum(s["v"][p] ** 2, axis=1),
-        },
-        scalar=True,
-    ),
+    "kinetic_energy": Quantity("kinetic energy", "J", _kinetic, _kinetic_vjp, scalar=True),
     "elastic_energy": Quantity("stored energy", "J", lambda s, p: np.asarray(np.sum(s["energy"][p])), scalar=True),
     "mass": Quantity(
         "mass",
@@ -76,50 +131,84 @@ QUANTITIES: dict[str, Quantity] = {
     ),
 }
 
+#: The same of everything together: sums, and the positions and velocities of all that has mass.
+WHOLE = QUANTITIES
+
+
+def _first(key: str) -> tuple[Callable, Callable]:
+    """``key`` of the only point there is, and its derivative."""
+    return lambda s, p: s[key][p[0]], lambda s, p, bar: {key: bar[None]}
+
+
+RIGID: dict[str, Quantity] = {
+    "position": Quantity("centre of mass", "m", *_first("x")),
+    "velocity": Quantity("velocity of the centre of mass", "m/s", *_first("v")),
+    "rotation": Quantity("rotation matrix", "1", *_first("F")),
+    "angular_velocity": Quantity("angular velocity", "rad/s", _spin, _spin_vjp),
+    "angular_momentum": Quantity("angular momentum about the centre of mass", "kg m²/s", _turning),
+    **{name: QUANTITIES[name] for name in ("momentum", "kinetic_energy", "mass")},
+}
+
+MARKER = {
+    "position": Quantity("place", "m", *_first("x")),
+    "velocity": Quantity("velocity", "m/s", *_first("v")),
+    "rotation": RIGID["rotation"],
+    "angular_velocity": RIGID["angular_velocity"],
+}
+
+#: What can be observed of an entry of each table, and of its parts.
+TABLES = {"bodies": QUANTITIES, "rigid": RIGID}
+REGIONS = {"bodies": QUANTITIES, "rigid": MARKER}
+#: What the parts of an entry are called.
+PARTS = {"bodies": "regions", "rigid": "markers"}
+
 
 def select(model: Model, path: str) -> tuple[Quantity, np.ndarray]:
-    """The quantity and the particles (body order) a path names. Raises ``ValueError`` with the nearest name."""
+    """The quantity and the points (in the order of the scene) a path names. Raises ``ValueError`` with the nearest
+    name."""
     parts = path.split(".")
-    everything = np.arange(model.particles)
     if len(parts) == 1:
-        if path not in QUANTITIES:
-            whole = [n for n in names(model) if not n.startswith(("bodies.", "actuators."))]
+        if path not in WHOLE:
+            whole = [n for n in names(model) if not n.startswith(("bodies.", "rigid.", "actuators."))]
             raise ValueError(f"{path!r} cannot be observed; {unknown('observable', path, whole)}")
-        return QUANTITIES[path], everything
-    if parts[0] != "bodies" or len(parts) not in (3, 5) or (len(parts) == 5 and parts[2] != "regions"):
+        return WHOLE[path], model.massive
+    table, parted = parts[0], PARTS.get(parts[0], "")
+    if not parted or len(parts) not in (3, 5) or (len(parts) == 5 and parts[2] != parted):
         raise ValueError(f"{path!r} cannot be observed; {unknown('observable', path, names(model))}")
-    by_name = {b.name: b for b in model.bodies}
-    if parts[1] not in by_name:
-        raise ValueError(f"{path!r}: {unknown('body', parts[1], by_name)}")
-    body, where = by_name[parts[1]], model.slices[parts[1]]
+    named = {piece.name: piece for piece in model.pieces.values() if piece.table == table}
+    if parts[1] not in named:
+        raise ValueError(f"{path!r}: {unknown('body', parts[1], named)}")
+    piece = named[parts[1]]
     if len(parts) == 3:
-        return _quantity(path, parts[2]), everything[where]
-    if parts[3] not in body.regions:
-        raise ValueError(f"{path!r}: {unknown('region', parts[3], body.regions)}")
-    return _quantity(path, parts[4]), where.start + np.asarray(body.regions[parts[3]])
+        return _quantity(path, parts[2], TABLES[table]), piece.points
+    if parts[3] not in piece.regions:
+        raise ValueError(f"{path!r}: {unknown(parted[:-1], parts[3], piece.regions)}")
+    return _quantity(path, parts[4], REGIONS[table]), piece.regions[parts[3]]
 
 
-def _quantity(path: str, name: str) -> Quantity:
-    if name not in QUANTITIES:
-        raise ValueError(f"{path!r} cannot be observed; {unknown('observable', name, QUANTITIES)}")
-    return QUANTITIES[name]
+def _quantity(path: str, name: str, of: dict[str, Quantity]) -> Quantity:
+    if name not in of:
+        raise ValueError(f"{path!r} cannot be observed; {unknown('observable', name, of)}")
+    return of[name]
 
 
 def scalars(model: Model, path: str) -> list[str]:
     """What has a gradient near ``path``: the loss, the objectives, and numbers of the same body or region."""
     terms = ["loss", *(f"objectives.{term.name}" for term in model.judge.terms)] if model.judge.terms else []
-    where = path.rpartition(".")[0]
-    near = where + "." if where.startswith("bodies.") else ""
-    return terms + [near + name for name, q in QUANTITIES.items() if q.scalar and q.vjp]
+    where, table = path.rpartition(".")[0], path.split(".")[0]
+    near = where + "." if table in PARTS else ""
+    of = WHOLE if not near else REGIONS[table] if len(path.split(".")) == 5 else TABLES[table]
+    return terms + [near + name for name, q in of.items() if q.scalar and q.vjp]
 
 
 def names(model: Model) -> list[str]:
     """All observable paths of a model: of its state, and those of the loss and the actuators."""
-    found = list(QUANTITIES)
+    found = list(WHOLE)
     if model.judge.terms:
         found += ["loss", *(f"objectives.{term.name}" for term in model.judge.terms)]
     found += [f"actuators.{a.name}.activation" for a in model.actuators.actuators]
-    for body in model.bodies:
-        found += [f"bodies.{body.name}.{q}" for q in QUANTITIES]
-        found += [f"bodies.{body.name}.regions.{r}.{q}" for r in body.regions for q in QUANTITIES]
+    for piece in model.pieces.values():
+        where = f"{piece.table}.{piece.name}"
+        found += [f"{where}.{q}" for q in TABLES[piece.table]]
+        found += [f"{where}.{PARTS[piece.table]}.{r}.{q}" for r in piece.regions for q in REGIONS[piece.table]]
     return found

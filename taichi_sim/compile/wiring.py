@@ -9,10 +9,10 @@ from taichi_sim.actuation.actuator import actuators as actuator_kinds
 from taichi_sim.actuation.signal import signals as signal_kinds
 from taichi_sim.compile.binding import Values
 from taichi_sim.compile.drives import Actuation, Driven, Quantified
+from taichi_sim.compile.family import Piece
 from taichi_sim.compile.judge import Term
 from taichi_sim.core.errors import unknown
 from taichi_sim.objectives.objective import objectives as objective_kinds
-from taichi_sim.scene.bodies import BodyParticles
 from taichi_sim.scene.fields.field import fields as field_kinds
 from taichi_sim.scene.paths import Quantity
 from taichi_sim.scene.schema import Scene
@@ -20,13 +20,12 @@ from taichi_sim.solvers.mpm.arrays import MpmPlan
 
 
 def actuation(
-    scene: Scene, bodies: list[BodyParticles], slices: dict[str, slice], particles: int, known: dict[str, Quantity]
+    scene: Scene, pieces: dict[str, Piece], particles: int, known: dict[str, Quantity]
 ) -> tuple[list[Actuation], np.ndarray, int]:
     """Actuators, group of every particle (0: none) and number of groups."""
-    by_name = {b.name: b for b in bodies}
     members = np.zeros((len(scene.actuators), particles), bool)
     for a, actuator in enumerate(scene.actuators.values()):
-        members[a, _selection(by_name[actuator.body], slices[actuator.body], actuator.region)] = True
+        members[a, selection(pieces[actuator.body], actuator.region)] = True
     combinations, group_of = np.unique(members.T, axis=0, return_inverse=True)
     group_of = np.asarray(group_of).reshape(-1)
     if not len(scene.actuators):
@@ -73,27 +72,25 @@ def field_accelerations(scene: Scene, plan: MpmPlan) -> np.ndarray:
 
 def terms(
     scene: Scene,
-    bodies: list[BodyParticles],
-    slices: dict[str, slice],
+    pieces: dict[str, Piece],
     known: dict[str, Quantity],
     actuators: list[str],
     values: Values,
     begin: np.ndarray,
 ) -> list[Term]:
-    """The objectives, with the particles and the actuators (of those named) each looks at.
+    """The objectives, with the points and the actuators (of those named) each looks at.
 
-    ``values`` and ``begin`` (particles, dim), positions, are those of the scene as built: choices that stay are made
+    ``values`` and ``begin`` (points, dim), positions, are those of the scene as built: choices that stay are made
     from them.
     """
-    by_name = {b.name: b for b in bodies}
     terms = []
-    total = sum(len(b.points_rest) for b in bodies)
+    everything = np.concatenate([piece.points for piece in pieces.values()])
     for name, objective in scene.objectives.items():
         kind = objective_kinds.get(objective.kind)
         if objective.body is None:
-            chosen = np.arange(total)
+            chosen = everything
         else:
-            chosen = _selection(by_name[objective.body], slices[objective.body], objective.region)
+            chosen = selection(pieces[objective.body], objective.region)
         wanted = str(objective.parameters.get("actuators", "*"))
         columns = np.array([i for i, a in enumerate(actuators) if fnmatch.fnmatchcase(a, wanted)], int)
         if wanted != "*" and not len(columns):
@@ -115,10 +112,10 @@ def _quantified(prefix: str, parameters: dict[str, Any], known: dict[str, Quanti
     return Quantified(prefix, names, {k: v for k, v in parameters.items() if k not in names})
 
 
-def _selection(body: BodyParticles, where: slice, region: str | None) -> np.ndarray:
-    """Indices, over all bodies, of a body's or region's particles."""
+def selection(piece: Piece, region: str | None) -> np.ndarray:
+    """Indices, over all points, of a body's or region's."""
     if region is None:
-        return np.arange(where.start, where.stop)
-    if region not in body.regions:
-        raise ValueError(f"body {body.name!r}: {unknown('region', region, body.regions)}")
-    return where.start + np.asarray(body.regions[region])
+        return piece.points
+    if region not in piece.regions:
+        raise ValueError(f"body {piece.name!r}: {unknown('region', region, piece.regions)}")
+    return piece.regions[region]

@@ -17,6 +17,7 @@ from taichi_sim.scene.schema import (
     Objective,
     Override,
     Profile,
+    Rigid,
     Scene,
     Signal,
     vector,
@@ -38,15 +39,19 @@ def check(scene: Scene, context: Context) -> None:
     _time(scene, context)
     if context.dim is not None and scene.domain is not None:
         if context.ok("domain.lower", "domain.upper", "domain.spacing", "domain.cells"):
-            _grid(scene.domain, scene.dim, context)
+            _grid(scene.domain, scene.dim, context, needed=bool(scene.bodies))
         if context.ok("domain.walls"):
             _periodic(scene.domain, scene.dim, context)
             for name, wall in scene.domain.walls.items():
                 _friction(context, f"domain.walls.{name}", wall)
-    if not scene.bodies and context.ok("bodies"):
-        context.add("bodies", "the scene is empty; add at least one [bodies.NAME]")
+    if not scene.bodies and not scene.rigid and context.ok("bodies", "rigid"):
+        context.add("bodies", "the scene is empty; add at least one [bodies.NAME] or [rigid.NAME]")
     for name, body in scene.bodies.items():
         _body(scene, context, f"bodies.{name}", body)
+    for name, rigid in scene.rigid.items():
+        if name in scene.bodies:
+            context.add(f"rigid.{name}", "is the name of a body too; give one of them another name")
+        _rigid(scene, context, f"rigid.{name}", rigid)
     for name, obstacle in scene.obstacles.items():
         _shape(context, f"obstacles.{name}.shape", obstacle.shape, bounded=False)
         _friction(context, f"obstacles.{name}", obstacle)
@@ -73,14 +78,17 @@ def _time(scene: Scene, context: Context) -> None:
         )
 
 
-def _grid(domain: Domain, dim: int, context: Context) -> None:
-    if (domain.spacing is None) == (domain.cells is None):
+def _grid(domain: Domain, dim: int, context: Context, needed: bool) -> None:
+    given = (domain.spacing is not None) + (domain.cells is not None)
+    if given == 2 or (needed and not given):
         context.add("domain", "give exactly one of spacing (m) and cells (along x)")
         return
     lower, upper = vector(domain.lower, dim), vector(domain.upper, dim)
     if not (upper > lower).all():
         axis = int(np.flatnonzero(~(upper > lower))[0])
         context.add(f"domain.upper[{axis}]", f"must be above domain.lower[{axis}] = {lower[axis]:g} m", upper[axis])
+        return
+    if not given:  # nothing lives on a grid
         return
     step = domain.step()
     with np.errstate(over="ignore"):
@@ -141,6 +149,38 @@ def _body(scene: Scene, context: Context, path: str, body: Body) -> None:
         context.add(path, f"is given for different numbers of particles: {listed}")
 
 
+def _rigid(scene: Scene, context: Context, path: str, rigid: Rigid) -> None:
+    _shape(context, f"{path}.shape", rigid.shape, bounded=True)
+    if (rigid.density is None) == (rigid.mass is None) and context.ok(path):
+        context.add(path, "give exactly one of density (kg/m³) and mass (kg)")
+    if rigid.inertia is not None and context.dim is not None and context.ok(f"{path}.inertia"):
+        if message := wrong_inertia(np.ravel(np.asarray(rigid.inertia, float))):
+            context.add(f"{path}.inertia", message, rigid.inertia)
+    for key, whole in (("force", 1), ("torque", 1 if context.dim == 3 else 0)):
+        value = _array(getattr(rigid, key))
+        if value.ndim > whole and context.ok(f"{path}.{key}", "duration", "frame_dt") and len(value) != scene.frames:
+            context.add(f"{path}.{key}", f"must have one row a frame: {scene.frames}, got {len(value)}")
+    for i, other in enumerate(rigid.no_contact):
+        if other not in scene.rigid and context.ok(f"{path}.no_contact"):
+            context.add(f"{path}.no_contact[{i}]", unknown("rigid body", other, scene.rigid), other)
+
+
+def wrong_inertia(moments: np.ndarray) -> str:
+    """Why ``moments`` (1,) or (6,) (xx yy zz xy xz yz) are those of no body; empty where they are."""
+    if len(moments) == 1:
+        return "" if moments[0] > 0 else "must be > 0 kg m²"
+    xx, yy, zz, xy, xz, yz = moments
+    principal = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    if principal[0] <= 0:
+        return f"must be positive definite, its principal moments are {np.round(principal, 9).tolist()}"
+    if principal[0] + principal[1] < principal[2] * (1 - 1e-6):
+        return (
+            f"no body has principal moments {np.round(principal, 9).tolist()}: the largest may be at most the sum of "
+            "the other two"
+        )
+    return ""
+
+
 def _array(value: Any) -> np.ndarray:
     return np.zeros(()) if value is None or isinstance(value, Profile) else np.asarray(value)
 
@@ -199,9 +239,14 @@ def _reference(scene: Scene, context: Context, path: str, body: str | None, regi
         if region is not None and context.ok(path):
             context.add(f"{path}.region", "needs a body", region)
         return
-    if body not in scene.bodies:
-        if scene.bodies and context.ok(f"{path}.body", f"bodies.{body}"):
-            context.add(f"{path}.body", unknown("body", body, scene.bodies), body)
+    known = [*scene.bodies, *(scene.rigid if path.startswith("objectives.") else ())]
+    if body in scene.rigid and body in known:
+        if region is not None and region not in (markers := scene.rigid[body].markers):
+            if context.ok(f"{path}.region", f"rigid.{body}.markers"):
+                context.add(f"{path}.region", unknown(f"marker of rigid body {body!r},", region, markers), region)
+    elif body not in scene.bodies:
+        if known and context.ok(f"{path}.body", f"bodies.{body}", f"rigid.{body}"):
+            context.add(f"{path}.body", unknown("body", body, known), body)
     elif region is not None and region not in (regions := scene.bodies[body].regions):
         if context.ok(f"{path}.region", f"bodies.{body}.regions"):
             context.add(f"{path}.region", unknown(f"region of body {body!r},", region, regions), region)

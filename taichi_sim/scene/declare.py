@@ -12,6 +12,9 @@ from typing import Any
 
 from taichi_sim.core.registry import Parameter
 
+#: Sizes that are one number in 2-D, and how many they are in 3-D.
+PLANAR = {"rotation": 3, "inertia": 6}
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -54,12 +57,13 @@ def entries(table: type) -> dict[str, Entry]:
 def shape_of(pattern: tuple[Any, ...], dim: int) -> tuple[Any, ...]:
     """A declared shape with the sizes known from ``dim`` filled in; ``"any"`` stays.
 
-    ``"dim"`` is the number of axes; ``"rotation"`` is an angle in 2-D (no axis) and a rotation vector (3,) in 3-D.
+    ``"dim"`` is the number of axes; ``"rotation"`` is an angle in 2-D (no axis) and a rotation vector (3,) in 3-D;
+    ``"inertia"`` is a number in 2-D and (6,) in 3-D.
     """
     shape: list[Any] = []
     for size in pattern:
-        if size == "rotation":
-            shape += [] if dim == 2 else [3]
+        if size in PLANAR:
+            shape += [] if dim == 2 else [PLANAR[size]]
         else:
             shape.append(dim if size == "dim" else size)
     return tuple(shape)

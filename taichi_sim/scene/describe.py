@@ -26,6 +26,8 @@ _TABLES = {
     "materials.NAME": schema.Material,
     "bodies.NAME": schema.Body,
     "bodies.NAME.regions.NAME": schema.Region,
+    "rigid.NAME": schema.Rigid,
+    "rigid.NAME.markers.NAME": schema.Marker,
     "obstacles.NAME": schema.Obstacle,
     "fields.NAME": schema.Field,
     "actuators.NAME": schema.Actuator,

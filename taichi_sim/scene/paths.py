@@ -23,6 +23,7 @@ from taichi_sim.scene.schema import (
     Obstacle,
     Override,
     Profile,
+    Rigid,
     Scene,
     Signal,
     SolverSettings,
@@ -136,6 +137,8 @@ def _walk(scene: Scene) -> Iterator[_Found]:
         yield from _material(scene, f"materials.{name}", name, None)
     for name, body in scene.bodies.items():
         yield from _body(scene, f"bodies.{name}", body)
+    for name, rigid in scene.rigid.items():
+        yield from _rigid(f"rigid.{name}", rigid)
     for name, obstacle in scene.obstacles.items():
         if obstacle.kind == "separate":
             yield f"obstacles.{name}.friction", entries(Obstacle)["friction"].parameter, obstacle.friction
@@ -181,6 +184,13 @@ def _body(scene: Scene, path: str, body: Body) -> Iterator[_Found]:
             yield f"{path}.{key}", parameter, np.eye(scene.dim or 2)
         else:
             yield f"{path}.{key}", parameter, 0.0 if value is None else value
+
+
+def _rigid(path: str, rigid: Rigid) -> Iterator[_Found]:
+    for key, entry in entries(Rigid).items():
+        value = getattr(rigid, key)
+        if entry.parameter.kind == "real" and entry.parameter.differentiable and value is not None:
+            yield f"{path}.{key}", entry.parameter, value
 
 
 def _kind(path: str, what: str, name: str | None, given: dict[str, Any], dim: int) -> Iterator[_Found]:

@@ -8,7 +8,19 @@ from taichi_sim.scene.kinds import kinds
 from taichi_sim.scene.load import from_dict
 from taichi_sim.scene.paths import signal_of
 from taichi_sim.scene.presets import resolve_material
-from taichi_sim.scene.schema import Body, Material, Obstacle, Override, Profile, Scene, Signal, Table, Wall, wall_names
+from taichi_sim.scene.schema import (
+    Body,
+    Material,
+    Obstacle,
+    Override,
+    Profile,
+    Rigid,
+    Scene,
+    Signal,
+    Table,
+    Wall,
+    wall_names,
+)
 
 
 def resolve(scene: Scene) -> Scene:
@@ -26,11 +38,17 @@ def resolve(scene: Scene) -> Scene:
     _arrays(full_scene, dim, "gravity")
     domain = full_scene.domain
     _arrays(domain, dim, "lower", "upper")
-    domain.spacing, domain.cells = domain.step(), None
+    if domain.spacing is not None or domain.cells is not None:
+        domain.spacing, domain.cells = domain.step(), None
     domain.walls = {name: Wall(kind=(w := domain.wall(name)).kind, friction=w.friction) for name in wall_names(dim)}
     full_scene.materials = {name: _material(full_scene, name) for name in full_scene.materials}
     for body in full_scene.bodies.values():
         _body(body, dim)
+    for rigid in full_scene.rigid.values():
+        rigid.shape = complete_shape(rigid.shape, dim)
+        _arrays(rigid, dim, *(key for key, entry in entries(Rigid).items() if entry.parameter.kind == "real"))
+        for marker in rigid.markers.values():
+            _arrays(marker, dim, "point")
     for obstacle in full_scene.obstacles.values():
         obstacle.shape = complete_shape(obstacle.shape, dim)
         _arrays(obstacle, dim, *(k for k in entries(Obstacle) if k in ("position", "rotation")))

@@ -193,6 +193,50 @@ class Body(Table, kw_only=True):
     regions: dict[str, Region] = {}
 
 
+class Marker(Table, kw_only=True):
+    """A point that goes with a rigid body."""
+
+    point: Annotated[Real, real("m", "where it is in the shape, before the pose", "dim", differentiable=False)]
+
+
+class Rigid(Table, kw_only=True):
+    """A rigid body: geometry, mass and how it moves at time 0. Give ``density`` or ``mass``.
+
+    Where two bodies touch, each of the five contact entries is the harmonic mean of both (the value itself where they
+    are alike). At a wall or an obstacle friction is that mean with the wall's; the others are the body's own.
+    """
+
+    shape: Annotated[ShapeTable, other("shape", "geometry before the pose; a union is one body of several pieces")]
+    density: Annotated[Real | None, real("kg/m³", "mass per volume", scale="log", **POSITIVE)] = None
+    mass: Annotated[Real | None, real("kg", "mass (2-D: of a metre of depth), instead of density", **POSITIVE)] = None
+    inertia: Annotated[
+        Real | None,
+        real("kg m²", "moments about the centre: Izz (2-D), or xx yy zz xy xz yz; default: the shape's", "inertia"),
+    ] = None
+    center: Annotated[Real | None, real("m", "centre of mass in the shape; default: its centre of volume", "dim")] = (
+        None
+    )
+    scale: Annotated[Real, real("1", "size of the shape about its centre of volume", scale="log", **POSITIVE)] = 1.0
+    position: Annotated[Real, real("m", "translation added to the shape", "dim")] = 0.0
+    rotation: Annotated[Real, real("rad", "turn about the shape's centre of volume", "rotation")] = 0.0
+    velocity: Annotated[Real, real("m/s", "initial velocity of the centre of mass", "dim")] = 0.0
+    angular_velocity: Annotated[Real, real("rad/s", "initial angular velocity", "rotation")] = 0.0
+    force: Annotated[Real, real("N", "applied at the centre of mass", "dim", also=(("any", "dim"),))] = 0.0
+    torque: Annotated[Real, real("N m", "applied, world axes", "rotation", also=(("any", "rotation"),))] = 0.0
+    friction: Annotated[Real, real("1", "Coulomb friction coefficient", **NONNEGATIVE)] = 0.5
+    restitution: Annotated[Real, real("1", "rebound speed over approach speed in a collision", low=0.0, high=1.0)] = 0.0
+    contact_stiffness: Annotated[
+        Real, real("N/m", "normal stiffness of a point of contact", scale="log", **POSITIVE)
+    ] = 1e5
+    contact_damping: Annotated[Real, real("s/m", "Hunt-Crossley damping of contact", **NONNEGATIVE)] = 5.0
+    stiction_speed: Annotated[
+        Real, real("m/s", "sliding speed below which friction falls off", scale="log", **POSITIVE)
+    ] = 1e-4
+    no_contact: Annotated[list[str], other("text", "rigid bodies it passes through", shape=("any",))] = []
+    color: Annotated[Real | None, real("1", "red, green, blue", 3, differentiable=False, low=0.0, high=1.0)] = None
+    markers: dict[str, Marker] = {}
+
+
 class Obstacle(Table, kw_only=True):
     """A fixed shape matter cannot enter."""
 
@@ -229,8 +273,12 @@ class Objective(Kinded, kw_only=True):
 
     registry: ClassVar[str] = "objective"
     kind: Annotated[str, other("choice", "kind of objective")]
-    body: Annotated[str | None, other("path", "name of a body; default: every body", refers="bodies")] = None
-    region: Annotated[str | None, other("path", "region of the body; default: all of it", refers="regions")] = None
+    body: Annotated[str | None, other("path", "name of a body, rigid or not; default: every body", refers="bodies")] = (
+        None
+    )
+    region: Annotated[
+        str | None, other("path", "region of the body, or marker; default: all of it", refers="regions")
+    ] = None
     weight: Annotated[float, real("1", "factor in the loss; negative rewards", differentiable=False)] = 1.0
     when: Annotated[
         str | None,
@@ -281,6 +329,7 @@ class Scene(Table, kw_only=True):
     solver: SolverSettings = msgspec.field(default_factory=SolverSettings)
     materials: dict[str, Material] = {}
     bodies: dict[str, Body] = {}
+    rigid: dict[str, Rigid] = {}
     obstacles: dict[str, Obstacle] = {}
     fields: dict[str, Field] = {}
     actuators: dict[str, Actuator] = {}

@@ -11,7 +11,7 @@ import numpy as np
 from taichi_sim.core.errors import unknown
 from taichi_sim.core.registry import Parameter
 from taichi_sim.scene.context import BAD, Context
-from taichi_sim.scene.declare import Entry, shape_of
+from taichi_sim.scene.declare import PLANAR, Entry, shape_of
 
 #: Numbers beyond this cannot be squared in single precision without overflowing soon after.
 HUGE = 1e30
@@ -60,7 +60,7 @@ def expected(parameter: Parameter, dim: int | None) -> str:
 
 def _pattern(shape: tuple[Any, ...], dim: int | None) -> tuple[Any, ...]:
     if dim is None:
-        return tuple("any" if size in ("dim", "rotation") else size for size in shape)
+        return tuple("any" if size == "dim" or size in PLANAR else size for size in shape)
     return shape_of(shape, dim)
 
 
@@ -74,7 +74,7 @@ def _real(entry: Entry, value: Any, path: str, context: Context) -> Any:
     parameter = entry.parameter
     words = f"must be {expected(parameter, context.dim)}"
     patterns = [_pattern(shape, context.dim) for shape in (parameter.shape, *entry.also)]
-    unsure = context.dim is None and ("dim" in parameter.shape or "rotation" in parameter.shape)
+    unsure = context.dim is None and any(size == "dim" or size in PLANAR for size in parameter.shape)
     if isinstance(value, Mapping):
         if set(value) != {"file"}:
             return context.add(path, words + (' or {file = "NAME.npy"}' if any(patterns) else ""), dict(value))

@@ -2,7 +2,7 @@
 
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, ItemsView, Iterable, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import NoReturn
@@ -10,12 +10,14 @@ from typing import NoReturn
 import numpy as np
 
 from taichi_sim import runtime as taichi_runtime
-from taichi_sim.compile import diagnose, observe
+from taichi_sim.compile import observe
 from taichi_sim.compile.binding import Values
-from taichi_sim.compile.doubts import Collapse, Overlaps
+from taichi_sim.compile.continuum import diagnose
+from taichi_sim.compile.continuum.doubts import Collapse, Overlaps
+from taichi_sim.compile.continuum.resolution import resolution_notes
+from taichi_sim.compile.family import Family, State, add
 from taichi_sim.compile.judge import Term
 from taichi_sim.compile.model import Model, compile_scene
-from taichi_sim.compile.resolution import resolution_notes
 from taichi_sim.core.errors import RolloutError, unknown
 from taichi_sim.core.given import text, texts
 from taichi_sim.core.memory import refuse_beyond_memory
@@ -24,30 +26,33 @@ from taichi_sim.runtime import ti
 from taichi_sim.scene.load import from_dict
 from taichi_sim.scene.schema import Scene
 from taichi_sim.simulation.turns import exclusive
-from taichi_sim.solvers.mpm.arrays import footprint, longest_segment
-from taichi_sim.solvers.mpm.solver import MpmSolver, Trouble
+from taichi_sim.simulation.world import World
+from taichi_sim.solvers.mpm.solver import Trouble
+from taichi_sim.solvers.rigid.solver import RigidTrouble
 from taichi_sim.timeline.schedule import Costs, Schedule, make_schedule, parse_memory
 from taichi_sim.timeline.tape import off_tape
 from taichi_sim.timeline.timeline import Timeline
 
 log = logging.getLogger("taichi_sim")
 
-#: Head room for the number of active grid nodes over that at the start.
-GRID_GROWTH = 1.3
+#: What a state is seen as, and what of it has adjoints.
+STATE = ("x", "v", "C", "F")
 
 
 @dataclass(frozen=True)
 class Rollout:
-    """Recorded frames: ``times`` (frames + 1,) s, ``position`` (frames + 1, particles, dim) m, f32; of one environment.
+    """Recorded frames: ``times`` (frames + 1,) s, ``position`` (frames + 1, points, dim) m, f32; of one environment.
 
-    ``activation`` (frames, actuators); ``bodies`` gives each body's particles. ``observed`` holds the observables
-    asked for, by path, (frames + 1, …), f64; with several environments (envs, frames + 1, …).
+    ``activation`` (frames, actuators); ``bodies`` gives each body's points (particles; a rigid body's centre of mass
+    and its markers); ``rotation`` (frames + 1, dim, dim), f32, is that of each rigid body. ``observed`` holds the
+    observables asked for, by path, (frames + 1, …), f64; with several environments (envs, frames + 1, …).
     """
 
     times: np.ndarray
     position: np.ndarray
     activation: np.ndarray
     bodies: dict[str, slice]
+    rotation: dict[str, np.ndarray] = field(default_factory=dict)
     observed: dict[str, np.ndarray] = field(default_factory=dict)
 
 
@@ -80,70 +85,66 @@ class Engine:
         self.scene = from_dict(scene.to_dict(), scene.source)
         self.precision, self.envs, self.seed = precision, envs, seed
         self._use = ""  # the public method under way
-        self._solver: MpmSolver | None = None
+        self._world: World | None = None
         self._runtime = taichi_runtime.start(precision, arch, threads)
         self.model: Model = compile_scene(self.scene, envs, seed)
         self._values: Values = {path: v.copy() for path, v in self.model.values.items()}
-        plan, substeps = self.model.plan, self.model.substeps * self.frames
-        far = resolution_notes(plan, precision, self.model.limit.max_speed, float(self.model.scene.duration))
         #: Why the last run is not to be trusted; these are among the notes too.
         self.doubts: list[str] = []
         #: What should be known about the scene, the last run, and gradients that were zero.
-        self.notes: list[str] = [*self.model.notes, *far]
-        begin = self.model.start.state(self._values)["x"]
-        self._overlaps = Overlaps(self.model.contacts, self.model.slices)
-        self._overlapping = self._overlaps.notes(self._values, begin)  # these are among the notes too
-        active = diagnose.active_nodes(plan, begin)
-        stored_nodes = int(GRID_GROWTH * active)
+        self.notes: list[str] = list(self.model.notes)
+        self._overlapping: list[str] = []  # these are among the notes too
+        if (soft := self.model.continuum) is not None:
+            duration = float(self.model.scene.duration)
+            self.notes += resolution_notes(soft.plan, precision, self.model.limit.max_speed, duration)
+            self._overlaps = Overlaps(soft.contacts, soft.slices)
+            self._overlapping = self._overlaps.notes(self._values, soft.begin(self._values)["x"])
+        families = self.model.families.values()
+        every = max(family.every for family in families)
+        longest = [most for family in families if (most := family.longest()) is not None]
         self.schedule: Schedule = make_schedule(
-            substeps, self._costs(stored_nodes), budget, plan.sort_every, segment, longest_segment(plan, stored_nodes)
+            self.model.substeps * self.frames, self._costs(), budget, every, segment, min(longest, default=None)
         )
         refuse_beyond_memory(
             f"memory = {memory}", self.schedule.bytes, "give a smaller memory, fewer envs, or a coarser grid"
         )
-        slots = self.schedule.segment + 1
-        self._solver = MpmSolver(
-            self._runtime,
-            plan,
-            self.model.substeps,
-            self.frames,
-            slots,
-            stored_nodes * self.schedule.segment,
-            plain_launches,
+        self._world = World(
+            {
+                name: family.make(
+                    self._runtime, self.model.substeps, self.frames, self.schedule.segment, plain_launches
+                )
+                for name, family in self.model.families.items()
+            }
         )
-        self._timeline = Timeline(self._solver, self.schedule, [])
-        self._solver.store.write("tag", self.model.tags)
-        if plan.fields:
-            self._solver.store.write("field_acceleration", self.model.field_accelerations)
-        self._final: dict[str, np.ndarray] | None = None
+        self._timeline = Timeline(self._world, self.schedule, [])
+        self._final: State | None = None
         self._losses: dict[str, np.ndarray] = {}
         self._gradients: Values = {}
         self._user_arrays: dict[str, ti.Ndarray] = {}
         self._taken: dict[str, np.ndarray] = {}  # their gradients that were carried back
         self._tape: object | None = None  # the user's ti.ad.Tape the last run is on
         self.rollout: Rollout | None = None
-        #: Positions (particles, dim), m, of the frames so far, while a recorded run is under way (for ``progress``).
+        #: Positions (points, dim), m, of the frames so far, while a recorded run is under way (for ``progress``).
         self.recorded: list[np.ndarray] = []
+        #: The same for the rotations (rigid bodies, dim, dim).
+        self.turned: list[np.ndarray] = []
         log.info("dt %.3g s, %d substeps a frame; %s", self.dt, self.substeps, self.schedule)
 
-    def _costs(self, stored_nodes: int) -> Costs:
-        plan, frames = self.model.plan, self.frames
-        fixed = footprint(plan, self.precision, frames, 0, 0)
-        ten = footprint(plan, self.precision, frames, 10 * plan.sort_every, 10 * plan.sort_every * stored_nodes)
-        state = plan.envs * plan.particles * (2 * plan.dim + 2 * plan.dim**2) * (4 if self.precision == "f32" else 8)
-        return Costs(fixed, -(-(ten - fixed) // (10 * plan.sort_every)), state + 4 * plan.envs * plan.particles)
+    def _costs(self) -> Costs:
+        parts = [family.costs(self.precision, self.frames) for family in self.model.families.values()]
+        return Costs(sum(c.fixed for c in parts), sum(c.stored for c in parts), sum(c.snapshot for c in parts))
 
     # ---- what it is ----
 
     @property
     def n(self) -> int:
-        """Particles of one environment."""
-        return self.model.particles
+        """Points of one environment: particles, and the centres and markers of rigid bodies."""
+        return self.model.points
 
     @property
     def dim(self) -> int:
         """2 or 3."""
-        return self.model.plan.dim
+        return self.model.scene.dim
 
     @property
     def frames(self) -> int:
@@ -170,24 +171,24 @@ class Engine:
     @exclusive
     def close(self) -> None:
         """Free all memory. Safe to call twice."""
-        if self._solver is not None:
+        if self._world is not None:
             self._timeline.close()
-            self._solver.close()
-            self._solver = None
+            self._world.close()
+            self._world = None
         for array in self._user_arrays.values():
             taichi_runtime.free(array.grad, self._runtime)
             taichi_runtime.free(array, self._runtime)
         self._user_arrays.clear()
 
-    def _alive(self) -> MpmSolver:
+    def _alive(self) -> World:
         if not self._runtime.alive:
             raise RuntimeError(
                 "this simulation's memory is gone: ti.init, ti.reset or a simulation of another precision was started "
                 "since; build it again"
             )
-        if self._solver is None:
+        if self._world is None:
             raise RuntimeError("this simulation was closed; build it again")
-        return self._solver
+        return self._world
 
     def _drop(self, value: np.ndarray) -> np.ndarray:
         return value[0] if self.envs == 1 else value
@@ -206,38 +207,50 @@ class Engine:
         progress: Callable[[int, int], None] | None = None,
         slack: float = 1e-6,
     ) -> None:
-        solver = self._alive()
+        world = self._alive()
         paths = [] if isinstance(record, bool) else texts("record", record)
         record = bool(record)
         watched = {path: observe.select(self.model, path) for path in paths}
         self._check_step(slack)
-        for binding in self.model.bindings:
-            binding.apply(self._values, solver)
-        start = self.model.start.state(self._values)
-        diagnose.check_start(self.model, start)
-        self._overlapping = self._renew(self._overlapping, self._overlaps.notes(self._values, start["x"]))
-        self._rest, self._mass = start["x"], self.model.matter.masses(self._values, self.n)
+        self.model.actuators.evaluate(self._values)
+        parts = {name: family.begin(self._values) for name, family in self._families()}
+        first: dict[str, np.ndarray] = {}
+        for name, family in self._families():
+            family.check(parts[name])
+            family.apply(self._values, world.solvers[name])
+            first |= world.named(name, family.first(self._values, parts[name]))
+        start = self._joined(parts.values())
+        soft = self.model.continuum
+        if soft is not None:
+            found = self._overlaps.notes(self._values, parts["continuum"]["x"])
+            self._overlapping = self._renew(self._overlapping, found)
+        self._rest = start["x"]
+        self._mass = np.concatenate([family.masses(self._values) for _, family in self._families()], axis=1)
+        self._inertia = self._inertias()
         self._losses = {t.name: np.zeros(self.envs) for t in terms}
         self._final = None
-        collapse = Collapse(self.model.matter.bodies)
+        collapse = Collapse(soft.matter.bodies if soft else [])
         self._doubt([])
-        frames = self.recorded = []
+        frames, turned = self.recorded, self.turned = [], []
         traces: dict[str, list[np.ndarray]] = {path: [] for path in watched}
 
         def look(t: int, k: int) -> None:
             f = t // self.substeps
             state = self._state(k)
             if record:
+                turned.append(self._rotations(self._look(k, ("F",)) if self.model.rigid is not None else {}))
                 frames.append(state["x"][0].astype(np.float32))
             if watched:
-                seen = {name: solver.in_body_order(name, k) for name in ("x", "v", "F")}
+                seen = self._look(k, STATE)
                 collapse.look(seen["F"], self.frame_dt * f)
                 states = [self._observed_state(seen, e, watched) for e in range(self.envs)]
-                for path, (quantity, particles) in watched.items():
-                    traces[path].append(np.stack([quantity.value(s, particles) for s in states]))
+                for path, (quantity, points) in watched.items():
+                    traces[path].append(np.stack([quantity.value(s, points) for s in states]))
             if f == self.frames:
-                self._final = {name: solver.in_body_order(name, k) for name in ("x", "v", "C", "F")}
-                diagnose.check_final(self.model, self._final, self.frames * self.substeps)
+                self._final = self._look(k, STATE)
+                if soft is not None:
+                    final = {name: value[:, soft.points] for name, value in self._final.items()}
+                    diagnose.check_final(soft, final, self.frames * self.substeps)
                 collapse.look(self._final["F"], self.frame_dt * f)
             for name, value in self.model.judge.measure(terms, f, state, self._values).items():
                 self._losses[name] += value
@@ -247,16 +260,60 @@ class Engine:
         self._timeline.events = self._events(terms, record or progress is not None)
         try:
             with off_tape():
-                self._timeline.run(self._device_order(start), look, taped)
-        except Trouble as trouble:
-            raise diagnose.explain(self.model, solver, trouble, self._values) from None
+                self._timeline.run(first, look, taped)
+        except (Trouble, RigidTrouble) as trouble:
+            name = "continuum" if isinstance(trouble, Trouble) else "rigid"
+            raise self.model.families[name].explain(world.solvers[name], trouble, self._values) from None
         self._doubt(collapse.notes())
         if record:
             times = self.frame_dt * np.arange(self.frames + 1)
             activation = self.model.actuators.activation[0].copy()
             observed = {path: self._drop(np.stack(trace, axis=1)) for path, trace in traces.items()}
-            self.rollout = Rollout(times, np.stack(frames), activation, dict(self.model.slices), observed)
-            self.recorded = []
+            solids = self.model.rigid.bodies if self.model.rigid is not None else []
+            rotation = {solid.name: np.stack([R[b] for R in turned]) for b, solid in enumerate(solids)}
+            slices = dict(self.model.slices)
+            self.rollout = Rollout(times, np.stack(frames), activation, slices, rotation, observed)
+            self.recorded, self.turned = [], []
+
+    def _rotations(self, state: State) -> np.ndarray:
+        """(rigid bodies, dim, dim), f32, of the first environment."""
+        rigid = self.model.rigid
+        if rigid is None:
+            return np.zeros((0, self.dim, self.dim), np.float32)
+        return state["F"][0, rigid.points.start + rigid.centres].astype(np.float32)
+
+    @property
+    def start(self) -> State:
+        """The state at time 0 with the values as they are, (envs, points, …)."""
+        return self._joined(family.begin(self._values) for _, family in self._families())
+
+    @property
+    def start_rotation(self) -> np.ndarray:
+        """(rigid bodies, dim, dim) at time 0, of the first environment."""
+        return self._rotations(self.start)
+
+    def _families(self) -> "ItemsView[str, Family]":
+        return self.model.families.items()
+
+    def _joined(self, parts: "Iterable[State]") -> State:
+        """States of families as one, over all points."""
+        parts = list(parts)
+        return {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
+
+    def _look(self, k: int, names: tuple[str, ...]) -> State:
+        solvers = self._alive().solvers
+        parts = [family.look(solvers[name], k, names) for name, family in self._families()]
+        return parts[0] if len(parts) == 1 else self._joined(parts)
+
+    def _inertias(self) -> np.ndarray | None:
+        """(envs, points, 3, 3) moments of inertia of points that have any; ``None`` where none has."""
+        rigid = self.model.rigid
+        own = None if rigid is None else rigid.inertias(self._values)
+        if rigid is None or own is None:
+            return None
+        out = np.zeros((self.envs, self.n, 3, 3))
+        out[:, rigid.points] = own
+        return out
 
     def _doubt(self, notes: list[str]) -> None:
         """Notes on the last run; those on the one before go."""
@@ -268,17 +325,9 @@ class Engine:
             self.notes[:] = [note for note in self.notes if note not in old] + new
         return new
 
-    def _device_order(self, start: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        order = self.model.law_order
-        state = {name: v[:, order].reshape(self.envs * self.n, *v.shape[2:]) for name, v in start.items()}
-        state["id"] = np.tile(order, self.envs)
-        return state
-
     def _state(self, k: int) -> dict[str, np.ndarray]:
-        solver = self._alive()
         return {
-            "x": solver.in_body_order("x", k),
-            "v": solver.in_body_order("v", k),
+            **self._look(k, ("x", "v")),
             "rest": self._rest,
             "mass": self._mass,
             "activation": self.model.actuators.activation,
@@ -313,28 +362,33 @@ class Engine:
         if terms is not None:
             weights = {t.name: t.weight if of == "loss" else 1.0 for t in terms}
             return np.asarray(sum(weights[name] * self._losses[name] for name in weights), np.float64)
-        quantity, particles = observe.select(self.model, of)
-        return np.stack([quantity.value(self._final_state(e, of), particles) for e in range(self.envs)])
+        quantity, points = observe.select(self.model, of)
+        return np.stack([quantity.value(self._final_state(e, of), points) for e in range(self.envs)])
 
     def _final_state(self, env: int, path: str) -> dict[str, np.ndarray]:
         assert self._final is not None
         return self._observed_state(self._final, env, [path])
 
-    def _observed_state(self, arrays: dict[str, np.ndarray], env: int, paths: Iterable[str]) -> dict[str, np.ndarray]:
-        """What the observables ``paths`` see of one environment; ``arrays`` x, v, F (envs, particles, …)."""
-        state = {name: arrays[name][env].astype(np.float64) for name in ("x", "v", "F")}
+    def _observed_state(self, arrays: State, env: int, paths: Iterable[str]) -> dict[str, np.ndarray]:
+        """What the observables ``paths`` see of one environment; ``arrays`` x, v, C, F (envs, points, …)."""
+        state = {name: arrays[name][env].astype(np.float64) for name in STATE}
         state["mass"] = self._mass[env]
+        if self._inertia is not None:
+            state["inertia"] = self._inertia[env]
         if any(path.split(".")[-1] == "elastic_energy" for path in paths):
             state["energy"] = self._energy(arrays["F"], env)
         return state
 
     def _energy(self, deformation: np.ndarray, env: int) -> np.ndarray:
-        """(particles,) stored energy of one environment, J; ``deformation`` (envs, particles, dim, dim)."""
-        table = self._alive().store.view("material").astype(np.float64)
+        """(points,) stored energy of one environment, J; ``deformation`` (envs, points, dim, dim)."""
         out = np.zeros(self.n)
-        for matter in self.model.matter.bodies:
+        soft = self.model.continuum
+        if soft is None:
+            return out
+        table = self._alive().solvers["continuum"].store.view("material").astype(np.float64)
+        for matter in soft.matter.bodies:
             p = matter.particles
-            material = table[env * self.model.plan.rows + self.model.tags[p, 0]]
+            material = table[env * soft.plan.rows + soft.tags[p, 0]]
             with off_tape():
                 out[p] = material[:, 0] * point.energy(matter.law, deformation[env, p], material[:, 2:])
         return out
@@ -347,48 +401,55 @@ class Engine:
         weighted = [(t, cotangent * (t.weight if of == "loss" else 1.0)) for t in (terms or [])]
         seeds: dict[str, np.ndarray] = {}
         if terms is None:
-            quantity, particles = observe.select(self.model, of)
+            quantity, points = observe.select(self.model, of)
             if quantity.vjp is None:
                 raise ValueError(f"{of!r} has no derivative")
-            seeds = {k: np.zeros(v.shape) for k, v in (self._final or {}).items() if k != "C"}
+            seeds = {k: np.zeros(v.shape) for k, v in (self._final or {}).items()}
             seeds["mass"] = np.zeros(self._mass.shape)
+            if self._inertia is not None:
+                seeds["inertia"] = np.zeros(self._inertia.shape)
             for e in range(self.envs):
-                for key, bar in quantity.vjp(self._final_state(e, of), particles, cotangent[e]).items():
-                    seeds[key][e, particles] += bar
+                for key, bar in quantity.vjp(self._final_state(e, of), points, cotangent[e]).items():
+                    seeds[key][e, points] += bar
         return self._sweep(weighted, seeds)
 
     def _sweep(self, terms: list[tuple[Term, np.ndarray]], seeds: dict[str, np.ndarray]) -> Values:
-        solver = self._alive()
-        solver.clear_adjoints()
+        world = self._alive()
+        world.clear_adjoints()
+        for _, family in self._families():
+            family.forget()
         actuators = self.model.actuators
         actuators.activation_bar[:] = 0.0
         total: Values = {path: np.zeros_like(v) for path, v in self._values.items()}
         rest_bar, mass_bar = np.zeros(self._rest.shape), seeds.pop("mass", np.zeros(self._mass.shape))
+        inertia_bar = seeds.pop("inertia", None)
+
+        def add_adjoints(k: int, bars: State) -> None:
+            for name, family in self._families():
+                mine = {key: bar[:, family.points] for key, bar in bars.items()}
+                if any(bar.any() for bar in mine.values()):
+                    family.enter(world.solvers[name], k, mine)
 
         def enter(t: int, k: int) -> None:
             f = t // self.substeps
             if f == self.frames:
-                for name, bar in seeds.items():
-                    solver.add_adjoint(name, bar)
+                add_adjoints(k, seeds)
             bars = self.model.judge.seed(terms, f, self._state(k), self._values, total) if terms else None
             if bars is not None:
-                solver.add_adjoint("x", bars.x)
-                solver.add_adjoint("v", bars.v)
+                add_adjoints(k, {"x": bars.x, "v": bars.v})
                 rest_bar[...] += bars.rest
                 mass_bar[...] += bars.mass
-                actuators.activation_bar += bars.activation
+                actuators.activation_bar[...] += bars.activation
 
         with off_tape():
             self._timeline.backward(enter)
-        parts = [binding.pullback(self._values, solver) for binding in self.model.bindings]
-        zero = {k: np.zeros(rest_bar.shape) for k in ("x", "v")}
-        if rest_bar.any():
-            square = np.zeros((*rest_bar.shape, self.dim))
-            bars = {**zero, "x": rest_bar, "C": square, "F": square}
-            parts.append(self.model.start.pullback_state(self._values, bars))
-        if mass_bar.any():
-            parts.append(self.model.matter.pullback_mass(self._values, mass_bar))
-        for part in parts:
-            for path, gradient in part.items():
-                total[path] = total[path] + gradient
+        square = np.zeros((*rest_bar.shape, self.dim))
+        start = {"x": rest_bar, "v": np.zeros(rest_bar.shape), "C": square, "F": square}
+        for name, family in self._families():
+            p = family.points
+            add(total, family.pullback(self._values, world.solvers[name]))
+            inertia = None if inertia_bar is None else inertia_bar[:, p]
+            mine = {key: bar[:, p] for key, bar in start.items()}
+            add(total, family.pullback_start(self._values, mine, mass_bar[:, p], inertia))
+        add(total, actuators.pullback(self._values))
         return total

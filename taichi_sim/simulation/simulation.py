@@ -232,7 +232,7 @@ class Simulation(Quantities):
     @waiting
     def why_zero(self, path: str) -> str:
         """Why a gradient is exactly zero, where it can be known."""
-        return diagnose.why_zero(self.model, self._alive(), self._one(path), self._values)
+        return diagnose.why_zero(self.model, self._alive().solvers, self._one(path), self._values)
 
     # ---- the user's own losses ----
 

@@ -6,10 +6,10 @@ from stub import StubSolver, plan, pullback_agrees
 
 from taichi_sim.actuation.actuator import actuators as actuator_kinds
 from taichi_sim.actuation.signal import signals
-from taichi_sim.compile.drives import Actuation, Actuators, Driven, Fields, Pushes, Quantified
-from taichi_sim.compile.matter import BodyMatter, Matter
-from taichi_sim.compile.scalars import Scalars
-from taichi_sim.compile.start import BodyStart, Start
+from taichi_sim.compile.continuum.matter import BodyMatter, Matter
+from taichi_sim.compile.continuum.scalars import Scalars
+from taichi_sim.compile.continuum.start import BodyStart, Start
+from taichi_sim.compile.drives import Actuation, Actuators, Driven, Fields, Loads, Pushes, Quantified
 from taichi_sim.laws.law import laws
 from taichi_sim.scene.pose import rotation_matrix
 
@@ -154,7 +154,22 @@ def signal_values(prefix: str, rng) -> dict[str, np.ndarray]:
     }  # fmt: skip
 
 
-def drives(dim: int) -> tuple[Actuators, dict[str, np.ndarray]]:
+class Commanded(Loads):
+    """Loads together with the signals behind them, so that the way from values to arrays and back is one."""
+
+    def apply(self, values, solver) -> None:
+        self.actuators.evaluate(values)
+        super().apply(values, solver)
+
+    def pullback(self, values, solver):
+        kept = self.actuators.activation_bar.copy()
+        out = super().pullback(values, solver)
+        out |= self.actuators.pullback(values)
+        self.actuators.activation_bar = kept
+        return out
+
+
+def drives(dim: int) -> tuple[Commanded, dict[str, np.ndarray]]:
     """A muscle of groups 1 and 2, one of group 2 and 3, and a body force of group 3; group 0 is driven by nothing."""
     rng = RNG(6)
     acts, values = [], {}
@@ -164,7 +179,7 @@ def drives(dim: int) -> tuple[Actuators, dict[str, np.ndarray]]:
         acts.append(Actuation(name, "body", actuator_kinds.get(kind), of, sinusoids(f"{prefix}.signal"), groups))
         values |= {f"{prefix}.direction": spread(rng, dim), f"{prefix}.strength": spread(rng)}
         values |= signal_values(f"{prefix}.signal", rng)
-    return Actuators(acts, TIMES, 4, ENVS, dim), values
+    return Commanded(Actuators(acts, TIMES, ENVS), 4, dim), values
 
 
 @pytest.mark.parametrize("dim", [2, 3])
@@ -181,7 +196,7 @@ def test_actuators_and_their_way_back(dim):
     e, f = 1, 3
     d = values["actuators.m.direction"][e]
     d = d / np.linalg.norm(d)
-    u = binding.activation[e, f, 0]
+    u = binding.actuators.activation[e, f, 0]
     assert np.allclose(stress[f, e, 1], values["actuators.m.strength"][e] * u * np.outer(d, d))
 
 
@@ -191,15 +206,15 @@ def test_activations_have_a_way_back_of_their_own():
     solver = StubSolver()
     binding.apply(values, solver)
     solver.store.adjoints = {name: np.zeros(a.shape) for name, a in solver.store.written.items()}
-    bar = RNG(7).normal(size=binding.activation.shape)
-    binding.activation_bar = bar
+    bar = RNG(7).normal(size=binding.actuators.activation.shape)
+    binding.actuators.activation_bar = bar
     found = binding.pullback(values, solver)
     path = "actuators.n.signal.weights"
     direction = RNG(8).normal(size=values[path].shape)
     ends = []
     for sign in (1, -1):
         binding.apply({**values, path: values[path] + sign * 1e-6 * direction}, solver)
-        ends.append(np.sum(bar * binding.activation))
+        ends.append(np.sum(bar * binding.actuators.activation))
     assert np.sum(found[path] * direction) == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-8)
     assert not found["actuators.n.strength"].any()
 

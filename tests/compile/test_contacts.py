@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from stub import StubSolver, plan, pullback_agrees
 
-from taichi_sim.compile.contacts import Contacts, ObstacleContact, WallContact
+from taichi_sim.compile.continuum.contacts import Contacts, ObstacleContact, WallContact
 from taichi_sim.core.errors import RolloutError
 from taichi_sim.scene.shapes.shape import resolve_shape
 from taichi_sim.solvers.mpm.contact import KINDS

@@ -7,7 +7,7 @@ import pytest
 from tiny import FREE, tiny
 
 from taichi_sim import Simulation
-from taichi_sim.compile.doubts import determinant, thickness_below
+from taichi_sim.compile.continuum.doubts import determinant, thickness_below
 from taichi_sim.compile.model import compile_scene
 from taichi_sim.scene.shapes.shape import resolve_shape
 
@@ -59,7 +59,7 @@ def test_matter_that_starts_inside_an_obstacle_is_named(walls):
     changes = {"obstacles": {"rock": rock}, "domain.walls": walls}
     (note,) = notes(changes)
     m = compile_scene(tiny(changes))
-    inside = 0.1 - np.linalg.norm(m.bodies[0].position - [0.28, 0.25], axis=1)
+    inside = 0.1 - np.linalg.norm(m.continuum.bodies[0].position - [0.28, 0.25], axis=1)
     count, deepest = int((inside > 0.05).sum()), inside.max()
     assert 0 < count < 10
     assert note.startswith(f"bodies.block: {count} of 32 particles start inside obstacles.rock, up to {deepest:.3g} m")

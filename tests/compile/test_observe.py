@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from taichi_sim.compile.observe import QUANTITIES, names, select
+from taichi_sim.compile.family import Piece
+from taichi_sim.compile.observe import MARKER, QUANTITIES, RIGID, names, select
 
 N, DIM = 6, 3
 
@@ -35,34 +36,57 @@ def test_values(state):
     assert found["elastic_energy"] == pytest.approx(state["energy"][CHOSEN].sum())
 
 
+def derivatives_agree(quantity, state, chosen):
+    assert quantity.vjp is not None
+    bar = np.random.default_rng(1).normal(size=quantity.value(state, chosen).shape)
+    bars = quantity.vjp(state, chosen, bar)
+    for key in ("x", "v", "C", "F", "mass", "inertia"):
+        if key not in state:
+            continue
+        direction = np.random.default_rng(2).normal(size=state[key].shape)
+        ends = [np.sum(bar * quantity.value({**state, key: state[key] + h * direction}, chosen)) for h in (1e-6, -1e-6)]
+        slope = np.sum(bars.get(key, 0.0) * direction[chosen])
+        assert slope == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-7, abs=1e-8), key
+
+
 @pytest.mark.parametrize("name", [name for name, q in QUANTITIES.items() if q.vjp is not None])
 def test_derivatives(state, name):
-    quantity = QUANTITIES[name]
-    assert quantity.vjp is not None
-    bar = np.random.default_rng(1).normal(size=quantity.value(state, CHOSEN).shape)
-    bars = quantity.vjp(state, CHOSEN, bar)
-    for key in ("x", "v", "F", "mass"):
-        direction = np.random.default_rng(2).normal(size=state[key].shape)
-        ends = [np.sum(bar * quantity.value({**state, key: state[key] + h * direction}, CHOSEN)) for h in (1e-6, -1e-6)]
-        slope = np.sum(bars.get(key, 0.0) * direction[CHOSEN])
-        assert slope == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-7, abs=1e-8), key
+    derivatives_agree(QUANTITIES[name], state, CHOSEN)
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("name", [name for name, q in RIGID.items() if q.vjp is not None])
+def test_derivatives_of_rigid_bodies(name, dim):
+    rng = np.random.default_rng(3)
+    moved = {"x": rng.normal(size=(3, dim)), "v": rng.normal(size=(3, dim)), "mass": rng.uniform(0.5, 2.0, 3)}
+    square = {key: rng.normal(size=(3, dim, dim)) for key in ("C", "F")}
+    inertia = np.zeros((3, 3, 3))
+    inertia[:, 2, 2] = 1.5
+    if dim == 3:
+        root = rng.normal(size=(3, 3, 3))
+        inertia = root @ root.transpose(0, 2, 1)
+    derivatives_agree(RIGID[name], {**moved, **square, "inertia": inertia}, np.array([1]))
+    if name in MARKER:
+        assert MARKER[name].vjp is not None
 
 
 @pytest.fixture
 def model():
-    body = SimpleNamespace(name="torso", regions={"front": np.array([1, 3])})
-    other = SimpleNamespace(name="cargo", regions={})
+    pieces = {
+        "torso": Piece("torso", "bodies", np.arange(5), {"front": np.array([1, 3])}),
+        "cargo": Piece("cargo", "bodies", np.arange(5, 9), {}),
+        "crate": Piece("crate", "rigid", np.array([9]), {"corner": np.array([10])}),
+    }
     return SimpleNamespace(
-        particles=9, bodies=[body, other], slices={"torso": slice(0, 5), "cargo": slice(5, 9)},
-        judge=SimpleNamespace(terms=[SimpleNamespace(name="forward")]),
+        massive=np.arange(10), pieces=pieces, judge=SimpleNamespace(terms=[SimpleNamespace(name="forward")]),
         actuators=SimpleNamespace(actuators=[SimpleNamespace(name="leg")]),
     )  # fmt: skip
 
 
 def test_paths_choose_particles(model):
     for path, expected in {
-        "momentum": range(9), "bodies.torso.position": range(5), "bodies.cargo.mass": range(5, 9),
-        "bodies.torso.regions.front.velocity": [1, 3],
+        "momentum": range(10), "bodies.torso.position": range(5), "bodies.cargo.mass": range(5, 9),
+        "bodies.torso.regions.front.velocity": [1, 3], "rigid.crate.mass": [9],
     }.items():  # fmt: skip
         quantity, particles = select(model, path)
         assert particles.tolist() == list(expected) and quantity is QUANTITIES[path.split(".")[-1]]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from stub import plan
 
-from taichi_sim.compile.resolution import resolution_notes
+from taichi_sim.compile.continuum.resolution import resolution_notes
 
 
 @pytest.mark.parametrize("precision", ["f32", "f64"])

@@ -80,10 +80,12 @@ found["close"] = sentence(sim.close)
 found["close again"] = sentence(sim.close)
 new = ts.Simulation(tiny(), precision="f64", threads=2)
 found["new one is the same"] = bool(new.observe("loss") == value)
-keep = [new._solver.store.view("material").copy()]
+keep = [new._world.solvers["continuum"].store.view("material").copy()]
 sim = other = array = None
 gc.collect()
-found["untouched by the old one's end"] = bool(np.array_equal(keep[0], new._solver.store.view("material")))
+found["untouched by the old one's end"] = bool(
+    np.array_equal(keep[0], new._world.solvers["continuum"].store.view("material"))
+)
 ti.reset()
 found["after reset"] = sentence(new.run)
 found["current"] = sentence(runtime.current)

@@ -7,10 +7,10 @@ import pytest
 from tiny import DELETE, tiny
 
 from taichi_sim import Simulation
-from taichi_sim.compile.contacts import Contacts
-from taichi_sim.compile.drives import Actuators
-from taichi_sim.compile.matter import Matter
-from taichi_sim.compile.start import Start
+from taichi_sim.compile.continuum.contacts import Contacts
+from taichi_sim.compile.continuum.matter import Matter
+from taichi_sim.compile.continuum.start import Start
+from taichi_sim.compile.drives import Loads
 
 
 def build(changes=None, **options):
@@ -107,7 +107,7 @@ def test_three_dimensions_agree_with_finite_differences():
     [
         (Start, "bodies.block.velocity"), (Matter, "materials.jelly.youngs_modulus"),
         (Contacts, "obstacles.rock.position"), (Contacts, "domain.walls.y_lower.friction"),
-        (Actuators, "actuators.muscle.strength"),
+        (Loads, "actuators.muscle.strength"),
     ],
 )  # fmt: skip
 def test_a_wrong_gradient_is_found(sim, monkeypatch, binding, path):
@@ -250,11 +250,7 @@ def test_the_memory_does_not_matter(expected):
     with build(memory="1MB") as roomy:
         bytes_ = roomy.schedule.bytes
     with build(segment=5) as sim:
-        tight = (
-            sim.schedule.bytes
-            - sim.schedule.in_memory
-            * sim._costs(sim.schedule.segment and int(sim._solver.capacity / sim.schedule.segment)).snapshot
-        )
+        tight = sim.schedule.bytes - sim.schedule.in_memory * sim._costs().snapshot
     with build(memory=tight + 1) as sim:
         assert sim.schedule.on_disk > 0 and sim.schedule.bytes <= tight + 1 < bytes_
         assert_same(sim.value_and_grad("loss", list(expected[1])), expected, 1e-12)

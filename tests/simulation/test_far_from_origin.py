@@ -20,7 +20,7 @@ def at(x: float, **changes) -> dict:
 
 def travelled(table: dict, precision: str) -> tuple[float, list[str]]:
     with Simulation(tiny(table), precision=precision, threads=2) as sim:
-        start = sim.model.start.state(sim.model.values)["x"][0]
+        start = sim.model.continuum.start.state(sim.model.values)["x"][0]
         sim.run()
         return float(np.mean(sim.observe("position")[:, 0] - start[:, 0])), sim.notes
 

@@ -41,7 +41,7 @@ def test_memory_is_what_was_planned():
     """The printed budget covers the arrays the solver really makes."""
     for segment in (5, 60):
         with build(segment=segment) as sim:
-            held = sim._solver.store.bytes
+            held = sim._world.solvers["continuum"].store.bytes
             assert held <= sim.schedule.bytes <= 1.2 * held + 60 * 53 * 100
 
 

@@ -23,9 +23,11 @@ def build(names) -> Simulation:
 
 def test_six_obstacles_at_one_node_all_act_and_have_gradients():
     with build(NAMES) as sim:
-        plan = sim.model.plan
+        plan = sim.model.continuum.plan
         sim.run()
-        head, following = (sim._alive().store.view(name) for name in ("contact_head", "contact_next"))
+        head, following = (
+            sim._alive().solvers["continuum"].store.view(name) for name in ("contact_head", "contact_next")
+        )
         lengths = []
         for c in head[: plan.nodes]:
             lengths.append(0)

@@ -5,7 +5,7 @@ import pytest
 from tiny import DELETE, FREE, tiny
 
 from taichi_sim import Simulation
-from taichi_sim.compile import model
+from taichi_sim.compile.continuum import build
 
 PERIODIC = {"default": "slip", "x_lower": "periodic", "x_upper": "periodic",
             "y_lower": {"kind": "separate", "friction": 0.3}}  # fmt: skip
@@ -61,7 +61,7 @@ def agree(one: dict[str, np.ndarray], other: dict[str, np.ndarray], *shift: floa
 @pytest.mark.parametrize("fused", [False, True])
 def test_a_body_that_crosses_a_side(fused, monkeypatch):
     if fused:
-        monkeypatch.setattr(model, "SMALL", 0)
+        monkeypatch.setattr(build, "SMALL", 0)
     inside, across = results(slide(0.0), WRT), results(slide(0.4), WRT)
     assert across["trace"][-1, 0] - across["trace"][0, 0] > 0.25 and across["center_of_mass"][0] > 0.8
     agree(inside, across, 0.4)

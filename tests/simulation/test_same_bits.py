@@ -5,7 +5,7 @@ import pytest
 from tiny import tiny
 
 from taichi_sim import Simulation
-from taichi_sim.compile import model
+from taichi_sim.compile.continuum import build
 
 PATHS = ["gravity", "dt", "materials.jelly.youngs_modulus", "bodies.block.velocity", "obstacles.rock.position",
          "actuators.muscle.signal.weights", "domain.walls.y_lower.friction", "fields.wind.signal.weights"]  # fmt: skip
@@ -35,14 +35,14 @@ def bits(precision: str, threads: int, envs: int) -> dict[str, object]:
 )  # fmt: skip
 def test_threads_and_recording_change_no_bit(monkeypatch, precision, envs):
     """One environment by launches over shares of the work, three by one task each: both may use two threads."""
-    monkeypatch.setattr(model, "SMALL", 0)
+    monkeypatch.setattr(build, "SMALL", 0)
     one, two = (bits(precision, threads, envs) for threads in (1, 2))
     assert one == two
     assert one["unrecorded"] == one["recorded"] == one["again"]
 
 
 def test_single_precision_is_near_double_and_does_not_depend_on_the_segment(monkeypatch):
-    monkeypatch.setattr(model, "SMALL", 0)
+    monkeypatch.setattr(build, "SMALL", 0)
     found = []
     for segment in (None, 1, 7, 64):
         with Simulation(tiny(), precision="f32", threads=2, segment=segment) as sim:

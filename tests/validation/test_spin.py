@@ -44,7 +44,7 @@ def angular_momentum(sim: ts.Simulation) -> np.ndarray:
 def test_angular_momentum_holds_from_the_start(dim):
     scene = spinning(dim, 0.2)
     with ts.Simulation(scene, precision="f64") as sim:
-        start = sim.model.start.state(sim._values)
+        start = sim.model.continuum.start.state(sim._values)
         x = start["x"][0] - start["x"][0].mean(axis=0)
         v = start["v"][0] - start["v"][0].mean(axis=0)
         before = moment(x, v)

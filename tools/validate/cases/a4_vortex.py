@@ -89,7 +89,7 @@ def error(cells: int, particles_per_cell: float) -> float:
     """Root mean square distance from the exact positions at the end, m."""
     with ts.Simulation(ring(cells, particles_per_cell), precision="f64", memory="1GB") as sim:
         sim.run()
-        X = sim.model.bodies[0].points_rest
+        X = sim.model.continuum.bodies[0].points_rest
         return rms(sim.observe("bodies.ring.position") - exact(X, END))
 
 

@@ -66,7 +66,7 @@ def error(cells: int, particles_per_cell: float) -> float:
     """Root mean square error of the displacement at a quarter period, m; the box is periodic."""
     with ts.Simulation(box(cells, particles_per_cell), precision="f64") as sim:
         sim.run()
-        X = sim.model.bodies[0].points_rest
+        X = sim.model.continuum.bodies[0].points_rest
         moved = sim.observe("bodies.all.position") - X - displacement(X, END)
         return rms((moved + 0.5) % 1.0 - 0.5)
 

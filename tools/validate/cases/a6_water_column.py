@@ -62,7 +62,7 @@ def run(quick: bool) -> Report:
     report.row("settlement of the law, m", SETTLEMENT, HEIGHT - y[-1], 1e-6)
     with ts.Simulation(column(cells=32 if quick else 64), precision="f64") as sim:
         sim.run()
-        rest = sim.model.bodies[0].points_rest
+        rest = sim.model.continuum.bodies[0].points_rest
         x, v = sim.observe("bodies.water.position"), sim.observe("bodies.water.velocity")
         J = np.linalg.det(sim.observe("bodies.water.deformation"))
     found = BULK / GAMMA * (J**-GAMMA - 1)

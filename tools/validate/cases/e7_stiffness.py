@@ -49,7 +49,7 @@ def track(noise: float) -> tuple[np.ndarray, np.ndarray]:
     """Times and markers (times, markers, 2) of the true beam; ``noise`` is a share of the largest displacement."""
     with ts.Simulation(beam(TRUTH), precision="f64") as sim:
         sim.run(record=True)
-        rest, moved = sim.model.bodies[0].points_rest, sim.rollout.position
+        rest, moved = sim.model.continuum.bodies[0].points_rest, sim.rollout.position
         times = sim.rollout.times
     nearest = np.argsort(np.linalg.norm(rest - MARKERS[:, None], axis=2), axis=1)[:, :4]
     shift = np.stack([(moved - rest)[:, one].mean(axis=1) for one in nearest], axis=1)

@@ -44,7 +44,7 @@ def run(quick: bool) -> Report:
         report.notes.append(f"Said: {said}")
         report.row("open mesh refused, its open edges named", 1.0, float("open" in said and "edge" in said), 0.0)
         with ts.Simulation(scene(file, True)) as sim:
-            mass, x = float(sim.observe("mass")), sim.model.bodies[0].position
+            mass, x = float(sim.observe("mass")), sim.model.continuum.bodies[0].position
     report.row("mass with repair, kg", 1000.0, mass, 20.0)
     off = np.abs(x.mean(axis=0) - 1.0).max()
     report.row("distance of the centre of mass from the middle, m", 0.0, off, 0.02)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from taichi_sim.compile.limits import StepLimit
+from taichi_sim.compile.continuum.limits import StepLimit
 from taichi_sim.core.memory import refuse_beyond_memory
 from taichi_sim.scene.bodies import BodyParticles
 from taichi_sim.scene.paths import Quantity

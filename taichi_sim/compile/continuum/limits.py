@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from taichi_sim.compile.binding import Values
-from taichi_sim.compile.matter import BodyMatter
+from taichi_sim.compile.continuum.matter import BodyMatter
 from taichi_sim.scene.schema import Scene
 
 #: A parameter of unbounded stiffness may grow by this factor before the step has to be chosen anew.

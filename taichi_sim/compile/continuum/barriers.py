@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from taichi_sim.compile.binding import Values
-from taichi_sim.compile.contacts import Contacts, ObstacleContact, WallContact
+from taichi_sim.compile.continuum.contacts import Contacts, ObstacleContact, WallContact
 from taichi_sim.scene.paths import Quantity
 from taichi_sim.scene.schema import Scene, wall_names
 from taichi_sim.scene.shapes.shape import resolve_shape

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from taichi_sim.compile.binding import Values
-from taichi_sim.compile.contacts import Contacts, ObstacleContact
-from taichi_sim.compile.matter import BodyMatter
+from taichi_sim.compile.continuum.contacts import Contacts, ObstacleContact
+from taichi_sim.compile.continuum.matter import BodyMatter
 from taichi_sim.scene.shapes.shape import Shape
 
 #: Cells an obstacle has to be thick: thinner ones have no inside on the grid, and matter leaks through.

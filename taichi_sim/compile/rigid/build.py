@@ -1,0 +1,94 @@
+"""The rigid bodies of a scene, compiled."""
+
+import numpy as np
+
+from taichi_sim.compile.rigid.family import RigidFamily
+from taichi_sim.compile.rigid.matter import RigidMatter
+from taichi_sim.compile.rigid.shapes import Shapes, Wall, touchables
+from taichi_sim.compile.rigid.start import RigidLoads, RigidStart
+from taichi_sim.compile.rigid.surfaces import Surfaces
+from taichi_sim.scene.paths import Quantity
+from taichi_sim.scene.rigid import RigidGeometry
+from taichi_sim.scene.schema import Scene, wall_names
+from taichi_sim.scene.shapes.plane import Plane
+from taichi_sim.scene.shapes.shape import resolve_shape
+from taichi_sim.solvers.rigid.arrays import RigidPlan
+
+#: Step of a scene without continua, s, unless ``solver.dt`` says otherwise: contact is implicit, so that accuracy and
+#: not stability chooses it.
+STEP = 1e-3
+
+
+def rigid_family(
+    scene: Scene, bodies: list[RigidGeometry], known: dict[str, Quantity], first: int, envs: int
+) -> RigidFamily:
+    """The family of a resolved scene's rigid bodies; its points begin at ``first``.
+
+    Raises ``SceneError`` or ``ValueError`` for mistakes in the scene.
+    """
+    dim = scene.dim
+    walls = _walls(scene, known)
+    found = touchables(bodies, walls)
+    plan = RigidPlan(
+        dim,
+        envs,
+        len(bodies),
+        tuple(b for b, *_ in found.points),
+        tuple(b for b, *_ in found.planes),
+        tuple(found.boxes),
+        tuple(found.candidates),
+        max(1, len(found.pairs)),
+        found.capacity,
+    )
+    owner, arm = [], []
+    for b, body in enumerate(bodies):
+        owner += [b] * (1 + len(body.table.markers))
+        arm += [np.zeros(dim), *(np.asarray(m.point, float) - body.pivot for m in body.table.markers.values())]
+    shapes = Shapes(bodies, found, envs)
+    start, matter = RigidStart(bodies, shapes, envs), RigidMatter(bodies, envs)
+    names = [body.name for body in bodies]
+    bindings = [
+        RigidLoads(names, scene.frames, envs), matter, shapes, start, Surfaces(names, found.pairs, walls, envs),
+    ]  # fmt: skip
+    lower, upper = np.asarray(scene.domain.lower, float), np.asarray(scene.domain.upper, float)
+    free = [scene.domain.wall(f"{a}_lower").kind == "periodic" for a in "xyz"[:dim]]
+    return RigidFamily(
+        points=slice(first, first + len(owner)),
+        bodies=bodies,
+        plan=plan,
+        bindings=bindings,
+        start=start,
+        matter=matter,
+        shapes=shapes,
+        owner=np.array(owner),
+        arm=np.stack(arm),
+        lower=np.where(free, -np.inf, lower),
+        upper=np.where(free, np.inf, upper),
+    )
+
+
+def _walls(scene: Scene, known: dict[str, Quantity]) -> list[Wall]:
+    """Sides of the domain that are not periodic, and obstacles that are planes."""
+    out = []
+    for name in wall_names(scene.dim):
+        wall = scene.domain.wall(name)
+        if wall.kind == "periodic":
+            continue
+        axis, sign = "xyz".index(name[0]), 1.0 if name.endswith("lower") else -1.0
+        normal = np.zeros(scene.dim)
+        normal[axis] = sign
+        end = np.asarray(scene.domain.lower if sign > 0 else scene.domain.upper, float)[axis]
+        friction = f"domain.walls.{name}.friction"
+        out.append(Wall(name, normal, sign * end, friction if friction in known else None, wall.kind == "slip"))
+    for name, obstacle in scene.obstacles.items():
+        shape = resolve_shape(obstacle.shape, scene.dim, f"obstacles.{name}.shape", scene.folder)
+        if not isinstance(shape, Plane):
+            raise ValueError(f"obstacles.{name}: rigid bodies know planes as obstacles only, not a {shape.kind}")
+        raise ValueError(f"obstacles.{name}: rigid bodies know no obstacles yet; use the domain's walls")
+    return out
+
+
+def substeps_of(scene: Scene) -> int:
+    """Steps of a frame of a scene without continua."""
+    step = STEP if scene.solver.dt is None else float(scene.solver.dt)
+    return max(1, int(np.ceil(float(scene.frame_dt) / step * (1 - 1e-9))))

@@ -1,0 +1,194 @@
+"""All rigid bodies of a scene as one family."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from taichi_sim.compile.binding import Binding, Values
+from taichi_sim.compile.family import Family, State, add
+from taichi_sim.compile.rigid.attitude import lift, lift_vjp, matrices, matrices_vjp, spin_matrices, spin_matrices_vjp
+from taichi_sim.compile.rigid.matter import RigidMatter
+from taichi_sim.compile.rigid.shapes import Shapes
+from taichi_sim.compile.rigid.start import Motion, RigidStart
+from taichi_sim.core.errors import RolloutError
+from taichi_sim.runtime import Runtime
+from taichi_sim.scene.rigid import RigidGeometry
+from taichi_sim.solvers.rigid.arrays import RigidPlan, footprint
+from taichi_sim.solvers.rigid.solver import RigidSolver, RigidTrouble
+from taichi_sim.timeline.schedule import Costs
+
+
+@dataclass
+class RigidFamily(Family):
+    """Rigid bodies: a point for the centre of mass of each, followed by one for each of its markers.
+
+    ``owner`` (points,) is the body of each point, ``arm`` (points, dim) where it is in the shape, from the pivot, at
+    scale 1 (of centres of mass nothing is read).
+    """
+
+    points: slice
+    bodies: list[RigidGeometry]
+    plan: RigidPlan
+    bindings: list[Binding]
+    start: RigidStart
+    matter: RigidMatter
+    shapes: Shapes
+    owner: np.ndarray
+    arm: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    _values: Values = field(default_factory=dict, init=False)
+    _direct: Values = field(default_factory=dict, init=False)
+
+    @property
+    def centres(self) -> np.ndarray:
+        """(bodies,) the point that is each body's centre of mass, counted from the family's first."""
+        return np.flatnonzero(np.diff(self.owner, prepend=-1))
+
+    def costs(self, precision: str, frames: int) -> Costs:
+        fixed = footprint(self.plan, precision, frames, 0)
+        stored = footprint(self.plan, precision, frames, 1) - fixed
+        return Costs(fixed, stored, stored)
+
+    def make(self, runtime: Runtime, substeps: int, frames: int, segment: int, plain: bool) -> RigidSolver:
+        return RigidSolver(runtime, self.plan, substeps, frames, segment + 1, plain)
+
+    def begin(self, values: Values) -> State:
+        return self._points(values, self.start.motion(values))
+
+    def check(self, start: State) -> None:
+        where = start["x"][:, self.centres]
+        outside = ((where < self.lower) | (where > self.upper)).any(axis=2)
+        if outside.any():
+            env, b = (int(i) for i in np.argwhere(outside)[0])
+            place = ", ".join(f"{c:.4g}" for c in where[env, b])
+            raise RolloutError(f"rigid body {self.bodies[b].name!r} starts outside the domain, at ({place}) m")
+
+    def masses(self, values: Values) -> np.ndarray:
+        return self.matter.masses(values)[:, self.owner]
+
+    def inertias(self, values: Values) -> np.ndarray:
+        moments = self.matter.moments(values)
+        out = np.zeros((self.plan.envs, len(self.owner), 3, 3))
+        out[:, self.centres] = lift(moments.reshape(-1, moments.shape[2])).reshape(*moments.shape[:2], 3, 3)
+        return out
+
+    def first(self, values: Values, start: State) -> dict[str, np.ndarray]:
+        rows = self.plan.envs * self.plan.bodies
+        state = {name: value.reshape(rows, -1) for name, value in self.start.motion(values).items()}
+        return {**state, "kick": np.zeros(self.plan.envs), "touching": np.zeros(rows)}
+
+    def apply(self, values: Values, solver: RigidSolver) -> None:
+        for binding in self.bindings:
+            binding.apply(values, solver)
+        self._values = values  # where markers are is read from these until the next run
+
+    def look(self, solver: RigidSolver, k: int, names: tuple[str, ...]) -> State:
+        found = self._points(self._values, self._motion(solver, k, bool({"v", "C"} & set(names))))
+        return {name: found[name] for name in names}
+
+    def _motion(self, solver: RigidSolver, k: int, moving: bool) -> Motion:
+        shape = (self.plan.envs, self.plan.bodies, -1)
+        found = {name: np.array(solver.store.view(name)[k]) for name in ("position", "rotation", "velocity", "spin")}
+        if moving:
+            found["velocity"], found["spin"] = solver.synchronous_velocity(k)
+        return {name: value.astype(np.float64).reshape(shape) for name, value in found.items()}
+
+    def _arms(self, values: Values) -> np.ndarray:
+        """(envs, points, dim) points from the centre of mass of their body, in its axes."""
+        scale = np.stack([values[f"rigid.{body.name}.scale"] for body in self.bodies], axis=1)[:, self.owner]
+        out = scale[:, :, None] * self.arm - self.shapes.centres(values)[:, self.owner]
+        out[:, self.centres] = 0.0
+        return out
+
+    def _points(self, values: Values, motion: Motion) -> State:
+        dim, count = self.plan.dim, (self.plan.envs, len(self.owner))
+        each = {name: value[:, self.owner].reshape(count[0] * count[1], -1) for name, value in motion.items()}
+        R, C = matrices(each["rotation"], dim), spin_matrices(each["spin"], dim)
+        arm = np.einsum("nij,nj->ni", R, self._arms(values).reshape(-1, dim))
+        x, v = each["position"] + arm, each["velocity"] + np.einsum("nij,nj->ni", C, arm)
+        found = {"x": x, "v": v, "C": C, "F": R}
+        return {name: value.reshape(*count, *value.shape[1:]) for name, value in found.items()}
+
+    def _points_vjp(self, values: Values, motion: Motion, bars: State) -> tuple[Motion, Values]:
+        """Adjoint of :meth:`_points`: by the motion, and by what the markers' arms depend on."""
+        envs, dim = self.plan.envs, self.plan.dim
+        rows = envs * len(self.owner)
+        each = {name: value[:, self.owner].reshape(rows, -1) for name, value in motion.items()}
+        R, C = matrices(each["rotation"], dim), spin_matrices(each["spin"], dim)
+        body_arm = self._arms(values).reshape(-1, dim)
+        arm = np.einsum("nij,nj->ni", R, body_arm)
+        zero = np.zeros((rows, dim))
+        x_bar, v_bar = (bars[n].reshape(rows, dim) if n in bars else zero for n in ("x", "v"))
+        C_bar, F_bar = (bars[n].reshape(rows, dim, dim) if n in bars else 0.0 for n in ("C", "F"))
+        arm_bar = x_bar + np.einsum("nji,nj->ni", C, v_bar)
+        C_bar = C_bar + v_bar[:, :, None] * arm[:, None, :]
+        R_bar = F_bar + arm_bar[:, :, None] * body_arm[:, None, :]
+        found = {
+            "position": x_bar,
+            "velocity": v_bar,
+            "spin": spin_matrices_vjp(C_bar, dim),
+            "rotation": matrices_vjp(each["rotation"], R_bar, dim),
+        }
+        out: Motion = {}
+        for name, bar in found.items():
+            out[name] = np.zeros_like(motion[name])
+            self._gather(bar.reshape(envs, len(self.owner), -1), out[name])
+        local = np.einsum("nji,nj->ni", R, arm_bar).reshape(envs, -1, dim)
+        local[:, self.centres] = 0.0
+        return out, self._arms_vjp(values, local)
+
+    def _gather(self, of_points: np.ndarray, of_bodies: np.ndarray) -> None:
+        """Add what belongs to points (envs, points, …) to their bodies' (envs, bodies, …)."""
+        for p, b in enumerate(self.owner):
+            of_bodies[:, b] += of_points[:, p]
+
+    def _arms_vjp(self, values: Values, bar: np.ndarray) -> Values:
+        out: Values = {}
+        centres_bar = np.zeros((self.plan.envs, self.plan.bodies, self.plan.dim))
+        self._gather(-bar, centres_bar)
+        self.shapes.centres_vjp(values, centres_bar, out)
+        along = np.einsum("epd,pd->ep", bar, self.arm)
+        for b, body in enumerate(self.bodies):
+            path = f"rigid.{body.name}.scale"
+            out[path] = out.get(path, 0.0) + along[:, self.owner == b].sum(axis=1)
+        return out
+
+    def explain(self, solver: RigidSolver, trouble: Exception, values: Values) -> RolloutError:
+        assert isinstance(trouble, RigidTrouble)
+        return RolloutError(f"rigid bodies, {trouble} (t = {trouble.substep * float(values['dt'].max()):.4g} s)")
+
+    def enter(self, solver: RigidSolver, k: int, bars: State) -> None:
+        motion = self._motion(solver, k, moving=True)
+        found, direct = self._points_vjp(self._values, motion, bars)
+        add(self._direct, direct)
+        rows = self.plan.envs * self.plan.bodies
+        for name in ("position", "rotation"):
+            target = solver.store.view(f"d_{name}")
+            solver.store.write(f"d_{name}", target + found[name].reshape(rows, -1).astype(target.dtype))
+        if found["velocity"].any() or found["spin"].any():
+            solver.add_velocity_adjoint(k, found["velocity"].reshape(rows, -1), found["spin"].reshape(rows, -1))
+
+    def forget(self) -> None:
+        self._direct = {}
+
+    def pullback(self, values: Values, solver: RigidSolver) -> Values:
+        total: Values = dict(self._direct)
+        for binding in self.bindings:
+            add(total, binding.pullback(values, solver))
+        return total
+
+    def pullback_start(self, values: Values, bars: State, mass: np.ndarray, inertia: np.ndarray | None) -> Values:
+        total: Values = {}
+        if any(bar.any() for bar in bars.values()):
+            motion, direct = self._points_vjp(values, self.start.motion(values), bars)
+            add(total, direct)
+            add(total, self.start.vjp(values, motion))
+        if mass.any() or (inertia is not None and inertia.any()):
+            mass_bar = np.zeros((self.plan.envs, self.plan.bodies))
+            self._gather(mass, mass_bar)
+            each = inertia[:, self.centres] if inertia is not None else np.zeros((*mass_bar.shape, 3, 3))
+            count = len(self.bodies[0].moments)
+            moments_bar = lift_vjp(each.reshape(-1, 3, 3), count).reshape(*mass_bar.shape, count)
+            add(total, self.matter.vjp(values, mass_bar, moments_bar))
+        return total

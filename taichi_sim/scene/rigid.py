@@ -1,0 +1,89 @@
+"""Rigid bodies of a scene as geometry: volume, centre, moments, and the simple pieces that touch."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from taichi_sim.core.errors import Problem, SceneError
+from taichi_sim.scene.schema import Rigid, Scene
+from taichi_sim.scene.shapes.box import Box
+from taichi_sim.scene.shapes.combine import Union
+from taichi_sim.scene.shapes.round import Sphere
+from taichi_sim.scene.shapes.shape import Shape, Surface, resolve_shape
+
+#: Pieces that can touch.
+Piece = Sphere | Box
+
+
+@dataclass(frozen=True)
+class RigidGeometry:
+    """A rigid body as its shape says, before the pose; lengths in m.
+
+    ``pivot`` (dim,) is the centre of volume; ``moments`` (1,) or (6,) are those of a body of density 1 about it.
+    """
+
+    name: str
+    table: Rigid
+    shape: Shape
+    volume: float
+    pivot: np.ndarray
+    moments: np.ndarray
+    pieces: tuple[Piece, ...]
+
+    def surface(self) -> Surface:
+        """Outline before the pose, for drawing."""
+        return self.shape.surface()
+
+
+def build_rigid(scene: Scene) -> list[RigidGeometry]:
+    """Geometry of every rigid body of a resolved scene, in the order declared.
+
+    Raises ``SceneError`` listing every mistake: shapes that cannot be read or cannot touch.
+    """
+    problems: list[Problem] = []
+    built = []
+    for name, table in scene.rigid.items():
+        path = f"rigid.{name}.shape"
+        try:
+            built.append(_build(name, table, resolve_shape(table.shape, scene.dim, path, _folder(scene)), path))
+        except SceneError as error:
+            problems += error.problems
+    if problems:
+        raise SceneError(problems, scene.source)
+    return built
+
+
+def _folder(scene: Scene) -> Path | None:
+    return Path(scene.source).parent if scene.source else None
+
+
+def _build(name: str, table: Rigid, shape: Shape, path: str) -> RigidGeometry:
+    pieces = tuple(_pieces(shape, path))
+    volume, pivot = shape.moments()
+    moments = sum(_moments(piece, pivot) for piece in pieces)
+    return RigidGeometry(name, table, shape, volume, pivot, np.asarray(moments), pieces)
+
+
+def _pieces(shape: Shape, path: str) -> list[Piece]:
+    if isinstance(shape, Sphere | Box):
+        return [shape]
+    if isinstance(shape, Union):
+        return [piece for part in shape.parts for piece in _pieces(part, path)]
+    message = f"a {shape.kind} cannot be a rigid body; use a box, a sphere, or a union of these"
+    raise SceneError([Problem(path, message)])
+
+
+def _moments(piece: Piece, about: np.ndarray) -> np.ndarray:
+    """Moments of a piece of density 1 about a point."""
+    volume, centre = piece.moments()
+    if isinstance(piece, Box):
+        spread = np.diag((piece.upper - piece.lower) ** 2 / 12.0)
+    else:
+        spread = np.eye(piece.dim) * piece.radius**2 / (4.0 if piece.dim == 2 else 5.0)
+    arm = centre - about
+    second = volume * (spread + np.outer(arm, arm))
+    if piece.dim == 2:
+        return np.array([np.trace(second)])
+    inertia = np.trace(second) * np.eye(3) - second
+    return np.array([inertia[i, j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))])

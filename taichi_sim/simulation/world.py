@@ -1,0 +1,59 @@
+"""All solvers of a simulation as one: what the timeline steps."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+
+class World:
+    """Solvers by the name of their family, stepped through the same substeps; a ``timeline.Stepper``.
+
+    States are the solvers' own, every array under ``family.array``.
+    """
+
+    def __init__(self, solvers: Mapping[str, Any]) -> None:
+        self.solvers = dict(solvers)
+
+    @staticmethod
+    def named(family: str, state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The state of one family's solver as a part of all."""
+        return {f"{family}.{name}": value for name, value in state.items()}
+
+    def begin(self, start: int) -> None:
+        """Start a segment at absolute substep ``start``."""
+        for solver in self.solvers.values():
+            solver.begin(start)
+
+    def forward(self, k0: int, k1: int, record: bool) -> None:
+        """Substeps of slots ``k0 … k1``."""
+        for solver in self.solvers.values():
+            solver.forward(k0, k1, record)
+
+    def backward(self, k0: int, k1: int) -> None:
+        """Carry the adjoint of slot ``k1`` back to slot ``k0``."""
+        for solver in self.solvers.values():
+            solver.backward(k0, k1)
+
+    def read_slot(self, k: int) -> dict[str, np.ndarray]:
+        """Copy of the state of slot ``k``."""
+        found: dict[str, np.ndarray] = {}
+        for name, solver in self.solvers.items():
+            found |= self.named(name, solver.read_slot(k))
+        return found
+
+    def write_first_slot(self, state: dict[str, np.ndarray]) -> None:
+        """Put a state into slot 0 (call :meth:`begin` first)."""
+        for name, solver in self.solvers.items():
+            mine = f"{name}."
+            solver.write_first_slot({key[len(mine) :]: v for key, v in state.items() if key.startswith(mine)})
+
+    def clear_adjoints(self) -> None:
+        """Set every adjoint to zero, before a backward sweep."""
+        for solver in self.solvers.values():
+            solver.clear_adjoints()
+
+    def close(self) -> None:
+        """Free all memory."""
+        for solver in self.solvers.values():
+            solver.close()

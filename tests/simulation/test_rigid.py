@@ -1,0 +1,137 @@
+"""Rigid bodies in scenes: what they do, what of them can be seen, and gradients by every quantity of theirs."""
+
+import numpy as np
+import pytest
+
+from taichi_sim import Scene, Simulation
+from taichi_sim.core.errors import RolloutError, SceneError
+
+
+def scene(dim: int, **changes) -> Scene:
+    """A cube that slides and tumbles on the floor and a ball it may hit, with a marker at its corner."""
+    side = [0.0] * (dim - 1)
+    table = {
+        "format": 1, "dim": dim, "duration": 0.2, "frame_dt": 0.02, "solver": {"dt": 2e-3},
+        "domain": {
+            "lower": [-2.0] * (dim - 1) + [0.0], "upper": [2.0] * dim,
+            "walls": {"default": {"kind": "separate", "friction": 0.4}},
+        },
+        "rigid": {
+            "cube": {
+                "shape": {"kind": "box", "lower": [-0.1] * dim, "upper": [0.1] * dim}, "density": 500.0,
+                "position": [*side, 0.16], "rotation": 0.3 if dim == 2 else [0.2, 0.3, 0.1],
+                "velocity": [1.0, *side[1:], -0.8], "angular_velocity": 1.0 if dim == 2 else [0.4, 1.0, -0.3],
+                "center": [0.01] * dim, "markers": {"tip": {"point": [0.1] * dim}},
+            },
+            "ball": {"shape": {"kind": "sphere", "center": [0.26, *side[1:], 0.12], "radius": 0.1}, "mass": 2.0,
+                     "inertia": 0.01 if dim == 2 else [0.01, 0.011, 0.012, 1e-3, 0.0, 0.0], "force": [0.3, *side]},
+        },
+        "objectives": {
+            "reach": {"kind": "distance", "body": "cube", "region": "tip", "target": [0.5] * dim},
+            "race": {"kind": "velocity", "body": "ball", "direction": [1.0, 0.2] + [0.3] * (dim - 2), "when": "running"},
+        },
+    }  # fmt: skip
+    return Scene.from_dict({**table, **changes})
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_every_gradient(dim):
+    with Simulation(scene(dim), precision="f64") as sim:
+        paths = list(sim.parameters())
+        own = {"mass", "inertia", "scale", "position", "rotation", "velocity", "angular_velocity", "force", "torque"}
+        assert {f"rigid.ball.{name}" for name in own} <= set(paths) and "rigid.cube.center" in paths
+        for of in ("loss", "kinetic_energy"):
+            report = sim.check_gradients(of, paths)
+            assert report.ok, report
+        assert sim.observe("rigid.ball.velocity")[0] > 0.1, "the cube has to hit the ball"
+
+
+def test_per_frame_forces_and_environments():
+    frames = 10
+    push = np.linspace(0.0, 1.0, frames)[:, None] * [1.0, 0.5]
+    table = scene(2)
+    table.rigid["ball"].force = push
+    with Simulation(table, precision="f64", envs=2) as sim:
+        sim.set("rigid.cube.friction", [0.2, 0.6])
+        both, found = sim.value_and_grad("loss", ["rigid.ball.force", "rigid.cube.friction"])
+        assert found["rigid.ball.force"].shape == (2, frames, 2)
+    for e, friction in enumerate((0.2, 0.6)):
+        with Simulation(table, precision="f64") as alone:
+            alone.set("rigid.cube.friction", friction)
+            value, gradient = alone.value_and_grad("loss", ["rigid.ball.force", "rigid.cube.friction"])
+            assert value == both[e]
+            assert all(np.array_equal(gradient[path], found[path][e]) for path in gradient)
+
+
+def test_checkpoints_do_not_matter():
+    reference = None
+    for segment in (1, 7, 100):
+        with Simulation(scene(2), precision="f64", segment=segment) as sim:
+            value, gradient = sim.value_and_grad("loss", ["rigid.cube.velocity", "rigid.cube.scale"])
+            reference = reference or (value, gradient)
+            assert value == reference[0]
+            for path in gradient:
+                np.testing.assert_allclose(gradient[path], reference[1][path], rtol=1e-12)
+
+
+def test_what_can_be_seen():
+    with Simulation(scene(3), precision="f64") as sim:
+        sim.run(record=["rigid.cube.markers.tip.position", "kinetic_energy"])
+        assert sim.rollout is not None
+        x, R = sim.observe("rigid.cube.position"), sim.observe("rigid.cube.rotation")
+        tip = sim.observe("rigid.cube.markers.tip.position")
+        np.testing.assert_allclose(tip, x + R @ ([0.1] * 3 - np.array([0.01] * 3)), atol=1e-12)
+        np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-12)
+        assert np.array_equal(sim.rollout.observed["rigid.cube.markers.tip.position"][-1], tip)
+        np.testing.assert_allclose(sim.rollout.rotation["cube"][-1], R, atol=1e-6)
+        assert float(sim.observe("mass")) == pytest.approx(500.0 * 0.008 + 2.0)
+        assert sim.rollout.bodies == {"cube": slice(0, 2), "ball": slice(2, 3)}
+
+
+def test_soft_and_rigid_side_by_side():
+    """Families of one scene share the step; neither disturbs the other."""
+    soft = {
+        "materials": {"jelly": {"law": "neo_hookean", "density": 1e3, "youngs_modulus": 1e4, "poissons_ratio": 0.3}},
+        "bodies": {
+            "block": {"shape": {"kind": "box", "lower": [-1.5, 0.5], "upper": [-1.1, 0.9]}, "material": "jelly"}
+        },
+        "solver": {},
+    }
+    whole = scene(2).to_dict()
+    domain = {**whole["domain"], "spacing": 0.1}
+    objectives = {"drop": {"kind": "position", "direction": [0.0, 1.0]}}
+    both = Scene.from_dict({**whole, **soft, "domain": domain, "objectives": objectives})
+    with Simulation(both, precision="f64") as sim:
+        report = sim.check_gradients(wrt=["rigid.cube.velocity", "bodies.block.velocity", "gravity", "rigid.ball.mass"])
+        assert report.ok, report
+        total = 500.0 * 0.04 + 2.0 + 160.0
+        assert float(sim.observe("mass")) == pytest.approx(total)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"mass": 1.0}, "exactly one of density"),
+        ({"density": -1.0}, "must be > 0 kg"),
+        ({"inertia": [1.0, 1.0, 3.0, 0.0, 0.0, 0.0]}, "the largest may be at most the sum"),
+        ({"inertia": [1.0, -1.0, 1.0, 0.0, 0.0, 0.0]}, "must be positive definite"),
+        ({"shape": {"kind": "plane", "point": [0.0] * 3, "normal": [0.0, 0.0, 1.0]}}, "has no volume"),
+        ({"no_contact": ["bal"]}, "did you mean 'ball'"),
+        ({"force": [[0.0] * 3] * 3}, "one row a frame: 10, got 3"),
+        ({"markers": {"tip": {"point": [0.0, 0.0]}}}, "a list of 3 numbers"),
+        ({"frction": 0.3}, "did you mean 'friction'"),
+        ({"restitution": 1.5}, "<= 1"),
+    ],
+)
+def test_mistakes_are_named(change, sentence):
+    table = scene(3).to_dict()
+    table["rigid"]["cube"] |= change
+    with pytest.raises(SceneError, match=sentence):
+        Scene.from_dict(table)
+
+
+def test_a_start_outside_the_domain_is_named():
+    with Simulation(scene(2)) as sim:
+        sim.set("rigid.ball.position", [9.0, 0.0])
+        with pytest.raises(RolloutError, match="'ball' starts outside the domain"):
+            sim.run()
