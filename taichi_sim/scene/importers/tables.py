@@ -1,34 +1,32 @@
 """A robot as tables of a scene: rigid bodies, joints, actuators, placed by forward kinematics."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from taichi_sim.scene.importers.drives import drive_table
+from taichi_sim.scene.importers.drives import driven, given_drives
 from taichi_sim.scene.importers.meshes import Meshes, plain
-from taichi_sim.scene.importers.robot import (
-    Geometry,
-    Joint,
-    Link,
-    Pose,
-    RobotDescription,
-    coordinates,
-    forward,
-    group_bodies,
-    groups,
-)
+from taichi_sim.scene.importers.robot import Geometry, Joint, Link, Pose, RobotDescription, coordinates, forward, groups
 from taichi_sim.scene.importers.shapes import Table, numbers, posed
 from taichi_sim.scene.importers.xml import Note, gather
-from taichi_sim.scene.inertia import MassProperties
+from taichi_sim.scene.inertia import MassProperties, together
+from taichi_sim.scene.pose import rotation_vector
+from taichi_sim.scene.shapes.shape import resolve_shape
 
 Vector = Sequence[float] | np.ndarray
 
-#: Density of the ball that stands for a link without any shape, kg/m³.
-STAND_IN = 1000.0
+#: Density of a fixed body whose file gives no mass, kg/m³; nothing depends on it.
+DENSITY = 1000.0
+
+#: Radius of the ball that stands for a body that touches nothing, m.
+SPECK = 1e-3
+
+#: Part of a link's mass that the body between two joints of a chain gets.
+SHARE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -54,6 +52,7 @@ def robot_scene(
     self_contact: bool | None = None,
     world: bool = False,
     folder: Path | None = None,
+    separator: str = "/",
 ) -> RobotTables:
     """Rigid bodies ``NAME/LINK``, joints ``NAME/JOINT`` and actuators of a robot.
 
@@ -61,21 +60,23 @@ def robot_scene(
     ``joints`` are initial coordinates by name (``robot.keyframes`` holds those of MJCF). ``fixed_base`` fixes the root
     to the world or lets it float (default: as the file says; in URDF it floats if it has mass and is not called
     "world"). ``drive`` is an actuator table given to every hinge and slide that the file does not drive, such as
-    ``{"kind": "position_motor", "kp": 40.0, "kd": 1.0}``. ``self_contact`` (default: MJCF's filters; URDF: none) says
-    whether parts of the robot touch each other; ``world`` adds the shapes of MJCF's world as obstacles. ``folder`` is
-    where the scene will lie: file names are relative to it, and meshes the file holds itself are written there.
+    ``{"kind": "position_motor", "stiffness": 40.0, "damping": 1.0}``; it gets the joint's effort as its limit.
+    ``self_contact`` (default: MJCF's filters; URDF: none) says whether parts of the robot touch each other; ``world``
+    adds the shapes of MJCF's world as obstacles. ``folder`` is where the scene will lie: file names are relative to
+    it, and meshes the file holds itself are written there. ``separator`` stands between the robot's name and others.
 
-    Links fixed to each other are one body (masses and inertias add up), named by the link nearest to the root; the
-    frames of all its links are its markers. Shapes, centres and inertias are in world coordinates at the initial
-    pose, so bodies have no pose of their own. Several joints of one pair of bodies are a chain, from the parent.
-    ``no_contact`` may hold patterns: ``"*"`` (touches nothing), ``"NAME/*"``.
+    Bodies, anchors and axes stand where all coordinates are 0; the coordinates at the start are the joints'
+    ``position``. Links fixed to each other are one body, named by and in the frame of the link nearest to the root;
+    its markers are the frames of all its links, and sites. A fixed root is held by a joint of kind "fixed". Where
+    several joints lie between two links, a body with a millionth of the mass stands between each two of them.
 
     Raises ``ValueError`` for unknown joints, wrong coordinates, names, and a floating root without mass.
     """
     base = Pose.of(position, rotation)
     if not (np.isfinite(base.position).all() and np.isfinite(base.turn).all()):
         raise ValueError("position and rotation must be finite")
-    return _Writer(robot, name, fixed_base, drive, self_contact, folder).write(base, joints, world)
+    names = _Names(robot, name, separator)
+    return _Writer(robot, names, base, fixed_base, joints, folder).write(drive, self_contact, world)
 
 
 def robot_tables(robot: RobotDescription, name: str = "robot", **options: Any) -> dict[str, dict[str, Table]]:
@@ -83,53 +84,107 @@ def robot_tables(robot: RobotDescription, name: str = "robot", **options: Any) -
     return robot_scene(robot, name, **options).tables
 
 
+class _Names:
+    """``ROBOT/NAME`` for what a robot has, in characters that scenes allow, no two alike."""
+
+    def __init__(self, robot: RobotDescription, name: str, separator: str) -> None:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", name):
+            raise ValueError(f"name = {name!r}: must be letters, digits, _ and -, not starting with a digit")
+        self.robot, self.separator = name, separator
+        self.bodies = self.fresh(link.name for link in robot.links)
+        self.joints = self.fresh(joint.name for joint in robot.joints)
+        self.actuators = self.fresh(actuator.name for actuator in robot.actuators)
+        self.loops = self.fresh((loop.name for loop in robot.loops), self.joints.values())
+
+    def whole(self, name: str) -> str:
+        """The full name of one thing."""
+        return f"{self.robot}{self.separator}{plain(name)}"
+
+    def fresh(self, names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
+        found: dict[str, str] = {}
+        used = set(taken)
+        for name in names:
+            if name in found:
+                continue
+            fresh = whole = self.whole(name)
+            number = 2
+            while fresh in used:
+                fresh, number = f"{whole}_{number}", number + 1
+            used.add(fresh)
+            found[name] = fresh
+        return found
+
+
+@dataclass
+class _Group:
+    """Links that are one body: ``pose`` that of its frame, the first link's; ``local`` those of its links in it."""
+
+    head: Link
+    pose: Pose
+    links: list[Link] = field(default_factory=list)
+    local: dict[str, Pose] = field(default_factory=dict)
+
+    def mass(self) -> MassProperties:
+        """Of all links together, in the frame of the body."""
+        bodies = [(link.body, self.local[link.name]) for link in self.links]
+        return together(body.moved(pose.turn, pose.position) for body, pose in bodies if body is not None)
+
+
 class _Writer:
     def __init__(
         self,
         robot: RobotDescription,
-        name: str,
+        names: _Names,
+        base: Pose,
         fixed_base: bool | None,
-        drive: Mapping[str, Any] | None,
-        self_contact: bool | None,
+        joints: Mapping[str, Any] | None,
         folder: Path | None,
     ) -> None:
-        self.robot, self.name, self.fixed_base, self.drive = robot, name, fixed_base, drive
-        self.self_contact = robot.self_contact if self_contact is None else self_contact
+        self.robot, self.names, self.base, self.fixed_base, self.folder = robot, names, base, fixed_base, folder
         self.notes: list[Note] = []
-        self.meshes = Meshes(robot.file, name, folder, self.notes)
+        self.meshes = Meshes(robot.file, names.robot, folder, self.notes)
+        self.at = coordinates(robot, joints)
+        kinds = {joint.name: joint.kind for joint in robot.joints}
+        self.zero = {name: at if kinds[name] == "free" else np.zeros_like(at) for name, at in self.at.items()}
+        self.poses = forward(robot, self.zero, base)
         self.group = groups(robot)
-        self.names = _clean(name, self.group.values())
-        self.joint_names = _clean(name, (joint.name for joint in robot.joints))
+        self.groups: dict[str, _Group] = {}
+        for link in robot.links:
+            own = self.groups.setdefault(self.group[link.name], _Group(link, self.poses[link.name]))
+            own.links.append(link)
+            own.local[link.name] = Pose() if link is own.head else own.local[link.parent] @ link.pose
+        self.fixed = {head for head, own in self.groups.items() if self.is_fixed(own)}
+        solid = {head for head, own in self.groups.items() if any(link.collision for link in own.links)}
+        self.absent = {head for head in self.fixed - solid if not self.groups[head].mass().mass > 0}
 
-    def write(self, base: Pose, joints: Mapping[str, Any] | None, world: bool) -> RobotTables:
-        robot = self.robot
-        at, self.poses = coordinates(robot, joints), forward(robot, joints, base)
-        self.bodies = group_bodies(robot, self.poses)
-        members: dict[str, list[Link]] = {}
-        for link in robot.links:
-            members.setdefault(self.group[link.name], []).append(link)
-        self.fixed = {head for head, links in members.items() if self.is_fixed(links[0])}
-        self.absent = {
-            head
-            for head in self.fixed
-            if not self.bodies[head].mass > 0 and not any(link.collision or link.visual for link in members[head])
+    def write(self, drive: Mapping[str, Any] | None, self_contact: bool | None, world: bool) -> RobotTables:
+        robot, tables = self.robot, {"rigid": {}, "joints": {}}
+        contact = robot.self_contact if self_contact is None else self_contact
+        for head, own in self.groups.items():
+            if head not in self.absent:
+                self.body(own, tables)
+        for first, table in tables["rigid"].items():
+            names = list(tables["rigid"])
+            apart = [other for other in names[names.index(first) + 1 :] if not (contact and self.touch(first, other))]
+            if apart:
+                table["no_contact"] = apart
+        tables["joints"] |= dict(self.loops())
+        tables["actuators"] = {
+            self.names.actuators[name]: {"joint": self.names.joints[joint], **table}
+            for name, joint, table in driven(robot, self.at, self.notes)
+        } | {
+            self.names.joints[name]: {"joint": self.names.joints[name], **table}
+            for name, table in given_drives(robot, self.at, drive)
         }
-        rigid = {self.names[h]: self.rigid(h, members[h]) for h in members if h not in self.absent}
-        self.filter(rigid, members)
-        tables: dict[str, dict[str, Table]] = {"rigid": rigid, "joints": {}, "actuators": {}, "obstacles": {}}
-        for link in robot.links:
-            for joint, table in self.chain(link, base, at):
-                tables["joints"][self.joint_names[joint.name]] = table
-        tables["joints"] |= self.loops(base)
-        tables["actuators"] = self.drives(at)
-        tables["obstacles"] = self.obstacles(base, world)
+        tables["obstacles"] = self.obstacles(world)
         return RobotTables({key: table for key, table in tables.items() if table}, gather(self.notes))
 
-    def is_fixed(self, head: Link) -> bool:
+    def is_fixed(self, own: _Group) -> bool:
         """Whether a group does not move: a root that nothing lets move."""
+        head = own.head
         if head.parent or any(joint.kind not in ("free", "fixed") for joint in self.robot.joints_of(head.name)):
             return False
-        body = self.bodies[head.name]
+        body = own.mass()
         if self.fixed_base is not None:
             fixed = self.fixed_base
         elif self.robot.base == "given":
@@ -146,208 +201,168 @@ class _Writer:
     def note(self, what: str, where: str, instead: str) -> None:
         self.notes.append(Note(what, where, instead))
 
-    def body(self, link: str) -> str:
-        """Name of the body a link is part of; empty for the world."""
+    def end(self, link: str) -> Table:
+        """The body a link is part of as the parent of a joint; nothing for the world."""
         head = self.group[link] if link else ""
-        return "" if not head or head in self.absent else self.names[head]
+        return {} if not head or head in self.absent else {"parent": self.names.bodies[head]}
 
     # bodies
 
-    def rigid(self, head: str, links: list[Link]) -> Table:
-        own, table = self.bodies[head], {}
-        solids = [(link, g) for link in links for g in link.collision]
-        drawn = [(link, g) for link in links for g in link.visual]
-        parts = [part for link, g in solids if (part := self.shape(link, g)) is not None]
-        ghost = not parts
-        if ghost:
-            parts = [part for link, g in drawn if (part := self.shape(link, g, True)) is not None]
-        if not parts:
-            radius = (3 * max(own.mass, 1e-9) / (4 * np.pi * STAND_IN)) ** (1 / 3)
-            parts = [{"kind": "sphere", "center": numbers(own.center), "radius": float(radius)}]
-        table["shape"] = parts[0] if len(parts) == 1 else {"kind": "union", "parts": parts}
-        table |= _mass(own)
-        if head in self.fixed:
-            table["fixed"] = True
-        frictions = sorted({g.friction for _, g in solids if g.friction is not None})
-        if frictions:
-            table["friction"] = frictions[-1]
-        if len(frictions) > 1:
-            self.note(f"shapes of {head!r} with different friction", links[0].where, "the largest counts for all")
-        if ghost:
-            self.note(f"link {head!r} has no collision shape", links[0].where, "it touches nothing")
-            table["no_contact"] = ["*"]
-        color = next((g.color for _, g in (*drawn, *solids) if g.color is not None), None)
-        if color is not None:
-            table["color"] = list(color)
-        table["markers"] = self.markers(links)
-        return table
+    def body(self, own: _Group, tables: dict[str, dict[str, Table]]) -> None:
+        """The body of a group, the joints above it, and the bodies between these."""
+        head, mass = own.head, self.possible(own.head, own.mass())
+        name = self.names.bodies[head.name]
+        shaped = self.shaped(own, mass)
+        chain = [joint for joint in self.robot.joints_of(head.name) if joint.kind not in ("fixed", "free")]
+        before, parts = self.end(head.parent), len(chain) - 1
+        pose = (self.poses[head.parent] if head.parent else self.base) @ head.pose
+        axes = self.groups[self.group[head.parent]].pose.turn if before else np.eye(3)
+        for number, joint in enumerate(chain):
+            child = name if number == parts else self.names.whole(f"{head.name}_{joint.name}")
+            if number < parts:
+                tables["rigid"][child] = {**self.placed(own, _speck(mass.center)), **_mass(mass.times(SHARE))}
+            table = self.joint(joint, pose, {**before, "child": child})
+            if joint.kind == "ball" and (vector := self.at[joint.name]).any():
+                table["position"] = numbers(axes.T @ pose.turn @ vector)  # in the axes of the parent
+            tables["joints"][self.names.joints[joint.name]] = table
+            pose, before, axes = pose @ joint.motion(self.zero[joint.name]), {"parent": child}, own.pose.turn
+        if head.name in self.fixed:
+            tables["joints"][self.names.whole(f"{head.name}_base")] = {"kind": "fixed", "child": name}
+        tables["rigid"][name] = {**shaped, **_mass(mass.times(1 - SHARE * max(parts, 0))), **self.looks(own)}
 
-    def shape(self, link: Link, geometry: Geometry, drawn: bool = False) -> Table | None:
-        """A shape in world coordinates; of a drawn one that cannot be, nothing."""
+    def shaped(self, own: _Group, mass: MassProperties) -> Table:
+        """Shape and pose of a body."""
+        solids = [(link, g) for link in own.links for g in link.collision]
+        parts = [part for link, g in solids if (part := self.shape(own, link, g)) is not None]
+        if not parts:
+            instead = f"it touches nothing: a ball of {1000 * SPECK:g} mm stands for it"
+            self.note("link without collision shape", own.head.where, instead)
+            return self.placed(own, _speck(mass.center))
+        return self.placed(own, parts[0] if len(parts) == 1 else {"kind": "union", "parts": parts})
+
+    def placed(self, own: _Group, shape: Table) -> Table:
+        """A shape in the frame of a body, and what moves it there: a scene turns bodies about their centre of volume."""
+        turn, position = own.pose.turn, own.pose.position
+        table: Table = {"shape": shape}
+        if np.allclose(turn, np.eye(3), rtol=0.0, atol=1e-14):
+            return {**table, "position": numbers(position)} if position.any() else table
+        pivot = resolve_shape(shape, 3, folder=self.folder).centre
+        return {
+            **table,
+            "position": numbers(position - pivot + turn @ pivot),
+            "rotation": numbers(rotation_vector(turn)),
+        }
+
+    def shape(self, own: _Group, link: Link, geometry: Geometry) -> Table | None:
+        """A shape in the frame of its body; nothing (and a note) for what no body can have."""
         if geometry.shape["kind"] == "plane":
             self.note(f"plane of link {link.name!r}", link.where, "left out: a body cannot be a half-space")
             return None
-        table = posed(geometry.shape, self.poses[link.name] @ geometry.pose)
-        if table["kind"] != "mesh":
-            return table
-        try:
-            return self.meshes.table(table, geometry, link, self.poses[link.name])
-        except ValueError as error:
-            if not drawn:
-                raise
-            self.note(f"drawn mesh of link {link.name!r}", link.where, f"left out: {error}")
-            return None
+        local = own.local[link.name]
+        table = posed(geometry.shape, local @ geometry.pose)
+        return self.meshes.table(table, geometry, link, local) if table["kind"] == "mesh" else table
 
-    def markers(self, links: list[Link]) -> Table:
-        found: Table = {}
-        for link in links:
-            pose = self.poses[link.name]
-            found[plain(link.name)] = {"point": numbers(pose.position)}
-            for name, point in link.markers.items():
+    def possible(self, link: Link, body: MassProperties) -> MassProperties:
+        """``body``, or the nearest that can be: its largest principal moment as the sum of the others."""
+        if not body.positive or not body.fault():
+            return body
+        moments, axes = np.linalg.eigh(body.inertia)
+        moments[2] = moments[0] + moments[1]
+        self.note(f"inertia of link {link.name!r}", link.where, "its largest moment lowered to the sum of the others")
+        return MassProperties(body.mass, body.center, axes * moments @ axes.T)
+
+    def looks(self, own: _Group) -> Table:
+        """Friction, colour and markers of a body."""
+        table: Table = {}
+        frictions = sorted({g.friction for link in own.links for g in link.collision if g.friction is not None})
+        if frictions:
+            table["friction"] = frictions[-1]
+        if len(frictions) > 1:
+            where = own.head.where
+            self.note(f"shapes of {own.head.name!r} with different friction", where, "the largest counts for all")
+        shown = [g.color for link in own.links for g in (*link.visual, *link.collision) if g.color is not None]
+        if shown:
+            table["color"] = list(shown[0])
+        markers: Table = {}
+        for link in own.links:
+            pose = own.local[link.name]
+            points = [(link.name, np.zeros(3)), *link.markers.items()]
+            for name, point in points:
                 short = plain(name)
-                found[short if short not in found else f"{plain(link.name)}_{short}"] = {
-                    "point": numbers(pose.at(point))
-                }
-        return found
+                unique = short if short not in markers else f"{plain(link.name)}_{short}"
+                markers[unique] = {"point": numbers(pose.at(point))}
+        return {**table, "markers": markers}
 
-    def filter(self, rigid: dict[str, Table], members: dict[str, list[Link]]) -> None:
-        """Write into the bodies which of the robot's own they do not touch; each pair once."""
-        present = [head for head in members if head not in self.absent]
-        if not self.self_contact:
-            for head in present:
-                table = rigid[self.names[head]]
-                if len(present) > 1 and "no_contact" not in table:
-                    table["no_contact"] = [f"{self.name}/*"]
-            return
-        joined = {(self.group[l.parent], self.group[l.name]) for l in self.robot.links if l.parent}
-        apart = {tuple(self.group.get(end, "") for end in pair) for pair in self.robot.excludes}
-        shapes = {head: [g for link in members[head] for g in link.collision] for head in present}
-        for number, first in enumerate(present):
-            table = rigid[self.names[first]]
-            if not shapes[first]:
-                continue
-            none = [
-                self.names[second]
-                for second in present[number + 1 :]
-                if shapes[second]
-                and (
-                    {(first, second), (second, first)} & (joined | apart)
-                    or not any(_touch(a, b) for a in shapes[first] for b in shapes[second])
-                )
-            ]
-            if none:
-                table["no_contact"] = none
+    def touch(self, first: str, second: str) -> bool:
+        """Whether two bodies of the robot may touch: by MJCF's rules, neighbours never."""
+        heads = {self.names.bodies[head]: head for head in self.groups}
+        if first not in heads or second not in heads:
+            return False  # a body between two joints
+        pair = {heads[first], heads[second]}
+        neighbours = [{self.group[l.parent], self.group[l.name]} for l in self.robot.links if l.parent]
+        excluded = [{self.group.get(end, "") for end in ends} for ends in self.robot.excludes]
+        if pair in neighbours or pair in excluded:
+            return False
+        one, other = ([g for link in self.groups[head].links for g in link.collision] for head in pair)
+        return any(a.kinds & b.touches or b.kinds & a.touches for a in one for b in other)
 
     # joints
 
-    def chain(self, link: Link, base: Pose, at: Mapping[str, np.ndarray]) -> Iterable[tuple[Joint, Table]]:
-        """The joints of a link, where they are at the initial pose."""
-        pose = (self.poses[link.parent] if link.parent else base) @ link.pose
-        for joint in self.robot.joints_of(link.name):
-            if joint.kind == "fixed" or (joint.kind == "free" and not link.parent):
-                continue  # part of one body; a body without joint is free
-            yield joint, self.joint(joint, pose, at)
-            if joint.kind != "free":
-                pose = pose @ joint.motion(at[joint.name])
-
-    def joint(self, joint: Joint, pose: Pose, at: Mapping[str, np.ndarray]) -> Table:
-        table: Table = {"kind": joint.kind, "parent": self.body(joint.parent), "child": self.body(joint.child)}
-        table["anchor"] = numbers(pose.at(joint.anchor))
-        if joint.kind in ("hinge", "prismatic"):
-            table["axis"] = numbers(pose.turn @ joint.axis)
-            table["position"] = float(at[joint.name][0])
-            table |= {key: v for key in ("lower", "upper") if (v := getattr(joint, key)) is not None}
+    def joint(self, joint: Joint, pose: Pose, ends: Table) -> Table:
+        """A joint whose child stands at ``pose`` before it acts."""
+        table: Table = {"kind": joint.kind, **ends, "anchor": numbers(pose.at(joint.anchor))}
+        settings = ["damping", "armature", "friction"]
+        at = self.at[joint.name]
+        if joint.kind == "ball":
+            if joint.upper is not None or joint.stiffness:
+                self.note(f"limit or spring of ball joint {joint.name!r}", joint.where, "left out")
+        else:
+            table |= {"axis": numbers(pose.turn @ joint.axis), "position": float(at[0])}
+            table |= {key: value for key in ("lower", "upper") if (value := getattr(joint, key)) is not None}
             low, high = table.get("lower", -np.inf), table.get("upper", np.inf)
-            if not low <= table["position"] <= high:
-                now = f"{table['position']:.4g} is not within {low:.4g} … {high:.4g}"
+            if not low <= at[0] <= high:
+                now = f"{at[0]:.4g} is not within {low:.4g} … {high:.4g}"
                 self.note(f"initial position of joint {joint.name!r}", joint.where, f"{now}; give it in joints = …")
-        elif joint.kind == "ball":
-            table["position"] = numbers(at[joint.name])
-            if joint.upper is not None:
-                self.note(f"limit of ball joint {joint.name!r}", joint.where, "left out")
-        table |= {key: v for key in ("damping", "stiffness", "armature", "friction") if (v := getattr(joint, key))}
-        if joint.stiffness and joint.rest:
-            table["rest"] = joint.rest
-        return table
+            settings += ["stiffness", "rest"] if joint.stiffness else []
+        return table | {key: value for key in settings if (value := getattr(joint, key))}
 
-    def loops(self, base: Pose) -> dict[str, Table]:
-        found = {}
-        names = _clean(self.name, (loop.name for loop in self.robot.loops), taken=self.joint_names.values())
+    def loops(self) -> Iterator[tuple[str, Table]]:
+        if self.robot.loops and any(joint.reference for joint in self.robot.joints):
+            self.note("closures", self.robot.file.name, "closed where all coordinates are 0, not at their ref")
         for loop in self.robot.loops:
-            pose = self.poses[loop.parent] if loop.parent else base
-            ends = [self.body(loop.parent), self.body(loop.child)]
+            pose = self.poses[loop.parent] if loop.parent else self.base
+            ends = [self.end(loop.parent), self.end(loop.child)]
             if ends[0] == ends[1]:
                 self.note(f"closure {loop.name!r}", loop.where, "left out: both ends are parts of one body")
                 continue
             parent, child = ends if ends[1] else ends[::-1]
-            table = {"kind": loop.kind, "parent": parent, "child": child, "anchor": numbers(pose.at(loop.anchor))}
-            found[names[loop.name]] = {**table, "loop": True}
-        return found
+            table = {"kind": loop.kind, **parent, "child": child["parent"], "anchor": numbers(pose.at(loop.anchor))}
+            yield self.names.loops[loop.name], {**table, "loop": True}
 
-    def drives(self, at: Mapping[str, np.ndarray]) -> dict[str, Table]:
+    def obstacles(self, world: bool) -> dict[str, Table]:
         found: dict[str, Table] = {}
-        by_name = {joint.name: joint for joint in self.robot.joints}
-        names = _clean(self.name, (actuator.name for actuator in self.robot.actuators))
-        for actuator in self.robot.actuators:
-            joint = by_name[actuator.joint]
-            table = drive_table(actuator, joint, float(at[joint.name][0]), self.notes)
-            if table is not None:
-                found[names[actuator.name]] = {"joint": self.joint_names[joint.name], **table}
-        driven = {actuator.joint for actuator in self.robot.actuators}
-        for joint in self.robot.joints if self.drive is not None else ():
-            if joint.kind not in ("hinge", "prismatic") or joint.name in driven or self.drive is None:
-                continue
-            table = {"joint": self.joint_names[joint.name], **self.drive}
-            if joint.effort is not None and table.get("kind") != "motor":
-                table.setdefault("limit", joint.effort)
-            value = float(at[joint.name][0]) if table.get("kind") == "position_motor" else 0.0
-            table.setdefault("signal", {"kind": "constant", "value": value})
-            found[self.joint_names[joint.name]] = table
+        if not world and self.robot.world:
+            self.note("shapes of the world", self.robot.file.name, "left out; world = true makes them obstacles")
+        for number, geometry in enumerate(self.robot.world if world else ()):
+            table = posed(geometry.shape, self.base @ geometry.pose)
+            if table["kind"] == "mesh":
+                table = self.meshes.table(table, geometry, Link("world", "", Pose()), self.base)
+            found[self.names.whole(geometry.name or f"world_{number + 1}")] = {
+                "shape": table,
+                **({} if geometry.friction is None else {"friction": geometry.friction}),
+                **({} if geometry.color is None else {"color": list(geometry.color)}),
+            }
         return found
 
-    def obstacles(self, base: Pose, world: bool) -> dict[str, Table]:
-        if not world:
-            if self.robot.world:
-                self.note("shapes of the world", self.robot.file.name, "left out; world = true makes them obstacles")
-            return {}
-        found = {}
-        for number, geometry in enumerate(self.robot.world):
-            name = f"{self.name}/{plain(geometry.name or f'world_{number + 1}')}"
-            table = posed(geometry.shape, base @ geometry.pose)
-            if table["kind"] == "mesh":
-                table = self.meshes.table(table, geometry, Link("world", "", Pose()), base)
-            found[name] = {"shape": table, **({} if geometry.friction is None else {"friction": geometry.friction})}
-            if geometry.color is not None:
-                found[name]["color"] = list(geometry.color)
-        return found
+
+def _speck(center: np.ndarray) -> Table:
+    return {"kind": "sphere", "center": numbers(center), "radius": SPECK}
 
 
 def _mass(body: MassProperties) -> Table:
     if not body.mass > 0:
-        return {"density": STAND_IN}
+        return {"density": DENSITY}
     i = body.inertia
     moments = [i[0, 0], i[1, 1], i[2, 2], i[0, 1], i[0, 2], i[1, 2]]
     table = {"mass": float(body.mass), "center": numbers(body.center)}
     return {**table, "inertia": numbers(moments)} if body.positive else table
-
-
-def _touch(a: Geometry, b: Geometry) -> bool:
-    return bool(a.kinds & b.touches or b.kinds & a.touches)
-
-
-def _clean(robot: str, names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
-    """``ROBOT/NAME`` for every name, in characters that scenes allow, no two alike."""
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", robot):
-        raise ValueError(f"name = {robot!r}: must be letters, digits, _ and -, not starting with a digit")
-    found: dict[str, str] = {}
-    used = set(taken)
-    for name in names:
-        if name in found:
-            continue
-        fresh = whole = f"{robot}/{plain(name)}"
-        number = 2
-        while fresh in used:
-            fresh, number = f"{whole}_{number}", number + 1
-        used.add(fresh)
-        found[name] = fresh
-    return found
