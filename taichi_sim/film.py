@@ -341,7 +341,8 @@ def _driven(sim: Simulation) -> np.ndarray:
     actuators = sim.model.scene.actuators
     driven = np.zeros((len(actuators), sim.n), bool)
     for a, actuator in enumerate(actuators.values()):
-        driven[a, _members(sim, actuator.body, actuator.region)] = True
+        if actuator.body is not None:
+            driven[a, _members(sim, actuator.body, actuator.region)] = True
     return driven
 
 

@@ -1,4 +1,4 @@
-"""Actuators: what an activation does to the particles of a region, with hand-written derivatives."""
+"""Actuators: what an activation does to the particles of a region, or to a joint, with hand-written derivatives."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,31 +27,54 @@ class ActiveLoad:
         return cls(np.zeros((frames, dim, dim)), np.zeros((frames, dim)))
 
 
+@dataclass
+class JointLoad:
+    """Load on a joint: ``force`` (frames,) N m or N in every frame, and a drive.
+
+    The drive gives ``stiffness · (target − coordinate) + damping · (rate − velocity)``, at most ``limit`` in size, with
+    ``target`` and ``rate`` (frames,); it is there where ``stiffness`` or ``damping`` is not 0.
+    """
+
+    force: np.ndarray
+    target: np.ndarray
+    rate: np.ndarray
+    stiffness: float | np.ndarray = 0.0
+    damping: float | np.ndarray = 0.0
+    limit: float | np.ndarray = np.inf
+
+    @classmethod
+    def zeros(cls, frames: int) -> "JointLoad":
+        """No load, and no drive."""
+        return cls(np.zeros(frames), np.zeros(frames), np.zeros(frames))
+
+
 @dataclass(frozen=True)
 class ActuatorKind:
     """One kind of actuator.
 
-    ``load(params, u) -> ActiveLoad`` and ``load_vjp(params, u, bar) -> (gradients by name, u_bar)`` get every declared
-    parameter (reals as float64 arrays) and the activation ``u`` of shape (frames,). ``stiffening(params)`` is the
-    stiffness in Pa that |u| = 1 adds. ``example(dim, rng)`` gives parameters for the conformance tests.
+    ``load(params, u)`` gives an :class:`ActiveLoad` where it ``drives`` a ``"body"``, a :class:`JointLoad` where a
+    ``"joint"``; it and ``load_vjp(params, u, bar) -> (gradients by name, u_bar)`` get every declared parameter (reals
+    as float64 arrays) and the activation ``u`` of shape (frames,). ``stiffening(params)`` is the stiffness in Pa that
+    |u| = 1 adds to matter. ``example(dim, rng)`` gives parameters for the conformance tests.
     """
 
     name: str
     doc: str
     parameters: tuple[Parameter, ...]
-    load: Callable[[Values, np.ndarray], ActiveLoad]
-    load_vjp: Callable[[Values, np.ndarray, ActiveLoad], tuple[dict[str, np.ndarray], np.ndarray]]
+    load: Callable[[Values, np.ndarray], Any]
+    load_vjp: Callable[[Values, np.ndarray, Any], tuple[dict[str, np.ndarray], np.ndarray]]
     stiffening: Callable[[Values], float]
     example: Callable[[int, np.random.Generator], Values]
+    drives: str = "body"
 
-    def command(self, params: Mapping[str, Any], u: np.ndarray) -> ActiveLoad:
+    def command(self, params: Mapping[str, Any], u: np.ndarray) -> Any:
         """Load of the activation ``u``, shape (frames,). Raises ``ValueError`` for parameters that do not fit."""
         return self.load(self._complete(params), self._activation(u))
 
     def command_vjp(
-        self, params: Mapping[str, Any], u: np.ndarray, bar: ActiveLoad
+        self, params: Mapping[str, Any], u: np.ndarray, bar: Any
     ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Gradient of ``sum(bar.stress * stress) + sum(bar.acceleration * acceleration)``.
+        """Gradient of the sum of ``bar``'s entries times those of the load.
 
         Returns it for each parameter, in the parameter's shape, and for ``u``, shape (frames,).
         """

@@ -31,7 +31,8 @@ def why_zero(model: Model, solvers: Mapping[str, Any], path: str, values: Values
             np.asarray(values.get(f"actuators.{parts[1]}.strength", 1.0))
         ):
             return f"actuator {parts[1]!r} has strength 0"
-        return f"nothing that counts depends on body {actuator.body!r} there, or its signal is saturated"
+        what = f"body {actuator.body!r}" if actuator.body else f"joint {actuator.joint!r}"
+        return f"nothing that counts depends on {what} there, or its signal is saturated"
     if parts[0] == "materials" and not any(
         path in body.paths for body in (model.continuum.matter.bodies if model.continuum else ())
     ):

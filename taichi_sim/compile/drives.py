@@ -44,14 +44,14 @@ class Driven:
 
 @dataclass(frozen=True)
 class Actuation:
-    """An actuator: its body, kind, signal and the actuated groups of particles it drives."""
+    """An actuator: its body or joint (``target``), kind, signal and the groups of particles it drives, if any."""
 
     name: str
-    body: str
+    target: str
     kind: ActuatorKind
     parameters: Quantified
     signal: Driven
-    groups: tuple[int, ...]
+    groups: tuple[int, ...] = ()
 
 
 class Actuators:
@@ -89,26 +89,27 @@ class Loads(Binding):
 
     def __init__(self, actuators: Actuators, groups: int, dim: int) -> None:
         self.actuators, self.groups, self.dim, self.envs = actuators, groups, dim, actuators.envs
+        self.mine = [(a, one) for a, one in enumerate(actuators.actuators) if one.kind.drives == "body"]
 
     def stiffness(self, values: Values, bounds: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
         """What actuators add to the stiffness of each body at most, Pa; parameters in ``bounds`` (lower, upper by path)
         are taken where they add most."""
         out: dict[str, float] = {}
-        for actuator in self.actuators.actuators:
+        for _, actuator in self.mine:
             of, most = actuator.parameters, 0.0
             free = {name: bounds[path] for name in of.differentiable if (path := f"{of.prefix}.{name}") in bounds}
             for e in range(self.envs):
                 for ends in itertools.product(*free.values()):
                     extreme = dict(zip(free, ends, strict=True))
                     most = max(most, actuator.kind.stiffness({**of.at(values, e), **extreme}))
-            out[actuator.body] = out.get(actuator.body, 0.0) + most
+            out[actuator.target] = out.get(actuator.target, 0.0) + most
         return out
 
     def apply(self, values: Values, solver: MpmSolver) -> None:
         frames = len(self.actuators.times)
         stress = np.zeros((frames, self.envs, self.groups, self.dim, self.dim))
         acceleration = np.zeros((frames, self.envs, self.groups, self.dim))
-        for a, actuator in enumerate(self.actuators.actuators):
+        for a, actuator in self.mine:
             for e in range(self.envs):
                 u = self.actuators.activation[e, :, a]
                 load = actuator.kind.command(actuator.parameters.at(values, e), u)
@@ -123,7 +124,7 @@ class Loads(Binding):
         stress = solver.store.reduced_adjoint("active_stress").reshape(*shape, self.dim)
         acceleration = solver.store.reduced_adjoint("active_acceleration").reshape(shape)
         out: Values = {}
-        for a, actuator in enumerate(self.actuators.actuators):
+        for a, actuator in self.mine:
             groups = list(actuator.groups)
             for e in range(self.envs):
                 bar = ActiveLoad(stress[:, e, groups].sum(axis=1), acceleration[:, e, groups].sum(axis=1))

@@ -25,7 +25,8 @@ def actuation(
     """Actuators, group of every particle (0: none) and number of groups."""
     members = np.zeros((len(scene.actuators), particles), bool)
     for a, actuator in enumerate(scene.actuators.values()):
-        members[a, selection(pieces[actuator.body], actuator.region)] = True
+        if actuator.body is not None:
+            members[a, selection(pieces[actuator.body], actuator.region)] = True
     combinations, group_of = np.unique(members.T, axis=0, return_inverse=True)
     group_of = np.asarray(group_of).reshape(-1)
     if not len(scene.actuators):
@@ -44,7 +45,7 @@ def actuation(
         acts.append(
             Actuation(
                 name,
-                actuator.body,
+                str(actuator.body or actuator.joint),
                 actuator_kinds.get(actuator.kind),
                 _quantified(prefix, actuator.parameters, known),
                 signal,
@@ -113,9 +114,10 @@ def _quantified(prefix: str, parameters: dict[str, Any], known: dict[str, Quanti
 
 
 def selection(piece: Piece, region: str | None) -> np.ndarray:
-    """Indices, over all points, of a body's or region's."""
+    """Indices, over all points, of a body's or region's; ``*`` in its name stands for anything."""
     if region is None:
         return piece.points
-    if region not in piece.regions:
+    found = [points for name, points in piece.regions.items() if fnmatch.fnmatchcase(name, region)]
+    if not found:
         raise ValueError(f"body {piece.name!r}: {unknown('region', region, piece.regions)}")
-    return piece.regions[region]
+    return found[0] if len(found) == 1 else np.unique(np.concatenate(found))

@@ -3,17 +3,21 @@
 import fnmatch
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from taichi_sim.core.errors import unknown
 from taichi_sim.scene import paths
 from taichi_sim.scene.context import Context
+from taichi_sim.scene.declare import entries
 from taichi_sim.scene.kinds import kinds
+from taichi_sim.scene.paths import joint_entries
 from taichi_sim.scene.presets import resolve_material
 from taichi_sim.scene.schema import (
     Actuator,
     Body,
     Domain,
+    Joint,
     Objective,
     Override,
     Profile,
@@ -52,6 +56,9 @@ def check(scene: Scene, context: Context) -> None:
         if name in scene.bodies:
             context.add(f"rigid.{name}", "is the name of a body too; give one of them another name")
         _rigid(scene, context, f"rigid.{name}", rigid)
+    for name, joint in scene.joints.items():
+        _joint(scene, context, f"joints.{name}", joint)
+    _trees(scene, context)
     for name, obstacle in scene.obstacles.items():
         _shape(context, f"obstacles.{name}.shape", obstacle.shape, bounded=False)
         _friction(context, f"obstacles.{name}", obstacle)
@@ -165,6 +172,62 @@ def _rigid(scene: Scene, context: Context, path: str, rigid: Rigid) -> None:
             context.add(f"{path}.no_contact[{i}]", unknown("rigid body", other, scene.rigid), other)
 
 
+def _joint(scene: Scene, context: Context, path: str, joint: Joint) -> None:
+    for key in ("parent", "child"):
+        body = getattr(joint, key)
+        if body is not None and body not in scene.rigid and context.ok(f"{path}.{key}", f"rigid.{body}"):
+            context.add(f"{path}.{key}", unknown("rigid body", body, scene.rigid), body)
+    if joint.parent is not None and joint.parent == joint.child:
+        context.add(path, f"holds {joint.child!r} to itself; parent and child must differ")
+    if context.dim is None or not context.ok(path):
+        return
+    turns = joint.kind == "prismatic" or (joint.kind == "hinge" and context.dim == 3)
+    if turns and (joint.axis is None or not np.any(np.asarray(joint.axis))):
+        context.add(f"{path}.axis", f"a {joint.kind} joint needs a direction that is not zero", joint.axis)
+    if joint.loop and joint.kind not in ("ball", "hinge", "fixed"):
+        context.add(f"{path}.kind", "a loop is closed by a ball, a hinge or a fixed joint", joint.kind)
+    known, given = joint_entries(joint, context.dim), entries(Joint)
+    for key, entry in given.items():
+        default = next(f.default for f in msgspec.structs.fields(Joint) if f.name == key)
+        value = getattr(joint, key)
+        if entry.parameter.kind == "real" and key not in known and np.any(np.asarray(value != default)):
+            what = f"a {joint.kind} joint{' that closes a loop' if joint.loop else ''} in {context.dim}-D"
+            context.add(f"{path}.{key}", f"{what} has none; it has {', '.join(known) or 'no numbers'}", value)
+    numbers = 3 if joint.kind == "ball" and context.dim == 3 else 1
+    for key in ("position", "velocity"):
+        if np.size(getattr(joint, key)) not in (1, numbers):
+            context.add(f"{path}.{key}", f"must be {'3 numbers' if numbers == 3 else 'a number'}", getattr(joint, key))
+    if joint.lower is not None and joint.upper is not None and not float(joint.lower) < float(joint.upper):
+        context.add(f"{path}.lower", f"must be below upper = {float(joint.upper):g}", joint.lower)
+
+
+def _trees(scene: Scene, context: Context) -> None:
+    """Every body hangs on at most one joint, and none on itself."""
+    if not context.ok("joints", "rigid"):
+        return
+    above: dict[str, str] = {}
+    for name, joint in scene.joints.items():
+        if joint.loop or joint.kind == "free":
+            continue
+        if joint.child in above:
+            context.add(
+                f"joints.{name}.child",
+                f"hangs on joints.{above[joint.child]} already; one of the two closes a loop: give it loop = true",
+                joint.child,
+            )
+            return
+        above[joint.child] = name
+    for start in scene.rigid:
+        seen, body = set(), start
+        while body in above:
+            if body in seen:
+                where = above[body]
+                context.add(f"joints.{where}", f"{body!r} hangs on itself in a loop; give one joint of it loop = true")
+                return
+            seen.add(body)
+            body = scene.joints[above[body]].parent or ""
+
+
 def wrong_inertia(moments: np.ndarray) -> str:
     """Why ``moments`` (1,) or (6,) (xx yy zz xy xz yz) are those of no body; empty where they are."""
     if len(moments) == 1:
@@ -202,7 +265,7 @@ def _driven(scene: Scene, context: Context) -> None:
             check_signal(scene, context, f"fields.{name}.signal", field.signal)
     for name, actuator in scene.actuators.items():
         path = f"actuators.{name}"
-        _reference(scene, context, path, actuator.body, actuator.region)
+        _driven_thing(scene, context, path, actuator)
         if actuator.signal is not None:
             check_signal(scene, context, f"{path}.signal", actuator.signal)
         if context.ok(path, "dim"):
@@ -211,13 +274,39 @@ def _driven(scene: Scene, context: Context) -> None:
             except ValueError as error:
                 context.add(path, str(error))
             else:
-                if np.any(load.stress):
+                if kinds("actuator").get(actuator.kind).drives == "body" and np.any(load.stress):
                     _fibres(scene, context, path, actuator)
     for name, objective in scene.objectives.items():
         path = f"objectives.{name}"
         _reference(scene, context, path, objective.body, objective.region)
         if context.ok(path):
             _objective(scene, context, path, objective)
+
+
+def _driven_thing(scene: Scene, context: Context, path: str, actuator: Actuator) -> None:
+    """An actuator drives a body or a joint, as its kind says."""
+    if actuator.kind not in kinds("actuator").names():
+        return
+    drives = kinds("actuator").get(actuator.kind).drives
+    given = {"body": actuator.body, "joint": actuator.joint}
+    if given[drives] is None:
+        if context.ok(f"{path}.{drives}"):
+            context.add(f"{path}.{drives}", f"is missing: the {drives} a {actuator.kind} drives")
+        return
+    for other, value in given.items():
+        if other != drives and value is not None:
+            context.add(f"{path}.{other}", f"a {actuator.kind} drives a {drives}, not a {other}", value)
+    if drives == "body":
+        _reference(scene, context, path, actuator.body, actuator.region)
+    elif actuator.joint not in scene.joints:
+        if context.ok(f"{path}.joint", f"joints.{actuator.joint}"):
+            context.add(f"{path}.joint", unknown("joint", str(actuator.joint), scene.joints), actuator.joint)
+    else:
+        joint = scene.joints[str(actuator.joint)]
+        if joint.loop or joint.kind not in ("prismatic", "hinge"):
+            context.add(f"{path}.joint", f"is a {joint.kind} joint: motors drive hinges and slides", actuator.joint)
+        if actuator.region is not None:
+            context.add(f"{path}.region", "belongs to a body, not to a joint", actuator.region)
 
 
 def _fibres(scene: Scene, context: Context, path: str, actuator: Actuator) -> None:
@@ -241,13 +330,13 @@ def _reference(scene: Scene, context: Context, path: str, body: str | None, regi
         return
     known = [*scene.bodies, *(scene.rigid if path.startswith("objectives.") else ())]
     if body in scene.rigid and body in known:
-        if region is not None and region not in (markers := scene.rigid[body].markers):
+        if region is not None and not fnmatch.filter(markers := scene.rigid[body].markers, region):
             if context.ok(f"{path}.region", f"rigid.{body}.markers"):
                 context.add(f"{path}.region", unknown(f"marker of rigid body {body!r},", region, markers), region)
     elif body not in scene.bodies:
         if known and context.ok(f"{path}.body", f"bodies.{body}", f"rigid.{body}"):
             context.add(f"{path}.body", unknown("body", body, known), body)
-    elif region is not None and region not in (regions := scene.bodies[body].regions):
+    elif region is not None and not fnmatch.filter(regions := scene.bodies[body].regions, region):
         if context.ok(f"{path}.region", f"bodies.{body}.regions"):
             context.add(f"{path}.region", unknown(f"region of body {body!r},", region, regions), region)
 

@@ -28,6 +28,7 @@ _TABLES = {
     "bodies.NAME.regions.NAME": schema.Region,
     "rigid.NAME": schema.Rigid,
     "rigid.NAME.markers.NAME": schema.Marker,
+    "joints.NAME": schema.Joint,
     "obstacles.NAME": schema.Obstacle,
     "fields.NAME": schema.Field,
     "actuators.NAME": schema.Actuator,

@@ -19,6 +19,7 @@ from taichi_sim.scene.schema import (
     Body,
     Design,
     Field,
+    Joint,
     Material,
     Obstacle,
     Override,
@@ -139,6 +140,8 @@ def _walk(scene: Scene) -> Iterator[_Found]:
         yield from _body(scene, f"bodies.{name}", body)
     for name, rigid in scene.rigid.items():
         yield from _rigid(f"rigid.{name}", rigid)
+    for name, joint in scene.joints.items():
+        yield from _joint(f"joints.{name}", joint, scene.dim)
     for name, obstacle in scene.obstacles.items():
         if obstacle.kind == "separate":
             yield f"obstacles.{name}.friction", entries(Obstacle)["friction"].parameter, obstacle.friction
@@ -191,6 +194,28 @@ def _rigid(path: str, rigid: Rigid) -> Iterator[_Found]:
         value = getattr(rigid, key)
         if entry.parameter.kind == "real" and entry.parameter.differentiable and value is not None:
             yield f"{path}.{key}", entry.parameter, value
+
+
+def _joint(path: str, joint: Joint, dim: int) -> Iterator[_Found]:
+    for key in joint_entries(joint, dim):
+        value = getattr(joint, key)
+        if value is not None:
+            parameter = entries(Joint)[key].parameter
+            if joint.kind == "ball" and key in ("position", "velocity") and dim == 3:
+                parameter = replace(parameter, shape=(3,))
+            yield f"{path}.{key}", parameter, value
+
+
+def joint_entries(joint: Joint, dim: int) -> tuple[str, ...]:
+    """Numbers that count for a joint of this kind."""
+    if joint.loop:
+        return ("anchor", "axis", "loop_stiffness", "loop_turning")
+    along = ("position", "velocity", "armature", "damping", "friction", "stiction_speed")
+    spring = ("lower", "upper", "limit_stiffness", "limit_damping", "stiffness", "rest")
+    if joint.kind == "ball" and dim == 3:
+        return ("anchor", *along)
+    turning = ("axis",) if joint.kind == "prismatic" or (joint.kind == "hinge" and dim == 3) else ()
+    return {"fixed": ("anchor",), "free": ()}.get(joint.kind, ("anchor", *turning, *along, *spring))
 
 
 def _kind(path: str, what: str, name: str | None, given: dict[str, Any], dim: int) -> Iterator[_Found]:

@@ -10,6 +10,7 @@ from taichi_sim.scene.paths import signal_of
 from taichi_sim.scene.presets import resolve_material
 from taichi_sim.scene.schema import (
     Body,
+    Joint,
     Material,
     Obstacle,
     Override,
@@ -49,6 +50,10 @@ def resolve(scene: Scene) -> Scene:
         _arrays(rigid, dim, *(key for key, entry in entries(Rigid).items() if entry.parameter.kind == "real"))
         for marker in rigid.markers.values():
             _arrays(marker, dim, "point")
+    for joint in full_scene.joints.values():
+        _arrays(joint, dim, *(key for key, entry in entries(Joint).items() if entry.parameter.kind == "real"))
+        if joint.kind == "ball" and dim == 3:
+            joint.position, joint.velocity = (np.zeros(3) + value for value in (joint.position, joint.velocity))
     for obstacle in full_scene.obstacles.values():
         obstacle.shape = complete_shape(obstacle.shape, dim)
         _arrays(obstacle, dim, *(k for k in entries(Obstacle) if k in ("position", "rotation")))

@@ -19,6 +19,7 @@ from taichi_sim.scene.declare import other, real
 FORMAT = 1
 WALL_KINDS = ("sticky", "slip", "separate", "periodic")
 OBSTACLE_KINDS = ("sticky", "slip", "separate")
+JOINT_KINDS = ("hinge", "prismatic", "ball", "fixed", "free")
 AXES = "xyz"
 
 #: A number, a (nested) list of numbers, or an array.
@@ -237,6 +238,39 @@ class Rigid(Table, kw_only=True):
     markers: dict[str, Marker] = {}
 
 
+class Joint(Table, kw_only=True):
+    """What holds two rigid bodies together.
+
+    ``anchor`` and ``axis`` are places and directions of the scene, where the bodies stand as their own tables say:
+    there the joint's coordinate is 0. The child begins at the coordinate ``position``, with ``velocity``; pose and
+    velocities in its own table do not count then. Joints make trees; ``loop`` closes one, by stiffness instead of
+    coordinates.
+    """
+
+    kind: Annotated[str, other("choice", "what it lets free", choices=JOINT_KINDS)]
+    parent: Annotated[str | None, other("path", "rigid body; default: the world", refers="rigid")] = None
+    child: Annotated[str, other("path", "rigid body that hangs on it", refers="rigid")]
+    anchor: Annotated[Real, real("m", "where it is", "dim")] = 0.0
+    axis: Annotated[Real | None, real("1", "direction it turns about or slides along, any length", "dim")] = None
+    position: Annotated[Real, real("rad, m", "coordinate at the start (a ball: rotation vector)", also=((3,),))] = 0.0
+    velocity: Annotated[Real, real("rad/s, m/s", "its rate at the start (a ball: 3 numbers)", also=((3,),))] = 0.0
+    lower: Annotated[Real | None, real("rad, m", "lower limit of the coordinate; default: none")] = None
+    upper: Annotated[Real | None, real("rad, m", "upper limit; default: none")] = None
+    limit_stiffness: Annotated[Real, real("N m, N/m", "of the limits", scale="log", **POSITIVE)] = 1e4
+    limit_damping: Annotated[Real, real("s/rad, s/m", "Hunt-Crossley damping of the limits", **NONNEGATIVE)] = 1.0
+    damping: Annotated[Real, real("N m s, N s/m", "viscous friction", **NONNEGATIVE)] = 0.0
+    stiffness: Annotated[Real, real("N m, N/m", "of a spring", **NONNEGATIVE)] = 0.0
+    rest: Annotated[Real, real("rad, m", "coordinate at which the spring is at rest")] = 0.0
+    armature: Annotated[Real, real("kg m², kg", "inertia of what drives it", **NONNEGATIVE)] = 0.0
+    friction: Annotated[Real, real("N m, N", "dry friction", **NONNEGATIVE)] = 0.0
+    stiction_speed: Annotated[
+        Real, real("rad/s, m/s", "rate below which dry friction falls off", scale="log", **POSITIVE)
+    ] = 1e-3
+    loop: Annotated[bool, other("flag", "closes a loop of joints")] = False
+    loop_stiffness: Annotated[Real, real("N/m", "of a loop's place", scale="log", **POSITIVE)] = 1e6
+    loop_turning: Annotated[Real, real("N m", "of a loop's attitude", scale="log", **POSITIVE)] = 1e4
+
+
 class Obstacle(Table, kw_only=True):
     """A fixed shape matter cannot enter."""
 
@@ -259,12 +293,13 @@ class Field(Kinded, kw_only=True):
 
 
 class Actuator(Kinded, kw_only=True):
-    """A drive of one body or one of its regions, commanded by ``signal``."""
+    """A drive of one body or one of its regions, or of a joint, commanded by ``signal``."""
 
     registry: ClassVar[str] = "actuator"
     kind: Annotated[str, other("choice", "kind of actuator")]
-    body: Annotated[str, other("path", "name of a body", refers="bodies")]
     signal: Signal
+    body: Annotated[str | None, other("path", "name of a body, for what drives matter", refers="bodies")] = None
+    joint: Annotated[str | None, other("path", "name of a joint, for motors", refers="joints")] = None
     region: Annotated[str | None, other("path", "region of the body; default: all of it", refers="regions")] = None
 
 
@@ -330,6 +365,7 @@ class Scene(Table, kw_only=True):
     materials: dict[str, Material] = {}
     bodies: dict[str, Body] = {}
     rigid: dict[str, Rigid] = {}
+    joints: dict[str, Joint] = {}
     obstacles: dict[str, Obstacle] = {}
     fields: dict[str, Field] = {}
     actuators: dict[str, Actuator] = {}

@@ -58,7 +58,7 @@ def test_groups_are_the_sets_of_actuators_that_drive_a_particle():
         assert len(set(block[chosen])) == 1
     one, two, whole = m.actuators.actuators
     assert set(one.groups) == set(block[left]) and set(two.groups) == set(block[right])
-    assert whole.groups == (ball[0],) and whole.body == "ball"
+    assert whole.groups == (ball[0],) and whole.target == "ball"
 
 
 def test_nothing_driven_has_group_0():

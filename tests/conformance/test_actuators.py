@@ -5,27 +5,36 @@ import importlib
 import numpy as np
 import pytest
 
-from taichi_sim.actuation.actuator import ActiveLoad, ActuatorKind, actuators
+from taichi_sim.actuation.actuator import ActiveLoad, ActuatorKind, JointLoad, actuators
 from taichi_sim.core import verify
 
 FRAMES = 7
+
+
+def entries(load) -> dict[str, np.ndarray]:
+    """Numbers of a load by name."""
+    return {name: np.asarray(value, float) for name, value in vars(load).items()}
 
 
 def check_actuator(kind: ActuatorKind, dim: int, rng: np.random.Generator) -> None:
     params = kind.example(dim, rng)
     u = rng.normal(size=FRAMES)
     u[2] = 0.0
-    bar = ActiveLoad(rng.normal(size=(FRAMES, dim, dim)), rng.normal(size=(FRAMES, dim)))
     load = kind.command(params, u)
-    assert load.stress.shape == (FRAMES, dim, dim) and load.acceleration.shape == (FRAMES, dim)
-    assert np.allclose(load.stress, load.stress.transpose(0, 2, 1)), "a second Piola-Kirchhoff stress is symmetric"
+    assert isinstance(load, {"body": ActiveLoad, "joint": JointLoad}[kind.drives])
+    bars = {name: rng.normal(size=value.shape) * np.isfinite(value) for name, value in entries(load).items()}
+    if kind.drives == "body":
+        assert load.stress.shape == (FRAMES, dim, dim) and load.acceleration.shape == (FRAMES, dim)
+        assert np.allclose(load.stress, load.stress.transpose(0, 2, 1)), "a second Piola-Kirchhoff stress is symmetric"
+    else:
+        assert load.force.shape == load.target.shape == load.rate.shape == (FRAMES,)
     assert np.isfinite(kind.stiffness(params)) and kind.stiffness(params) >= 0.0
 
     def total(changed: dict, activation: np.ndarray) -> float:
-        load = kind.command({**params, **changed}, activation)
-        return float(np.sum(bar.stress * load.stress) + np.sum(bar.acceleration * load.acceleration))
+        found = entries(kind.command({**params, **changed}, activation))
+        return float(sum(np.sum(bars[name] * np.where(np.isfinite(x), x, 0.0)) for name, x in found.items()))
 
-    gradient, u_bar = kind.command_vjp(params, u, bar)
+    gradient, u_bar = kind.command_vjp(params, u, type(load)(**bars))
     rows = verify.check(lambda x: total({}, x), u, u_bar, rng, wrt="u", full=True)
     for p in kind.parameters:
         if p.kind == "real" and p.differentiable:
@@ -48,10 +57,10 @@ def test_derivatives_match_differences(name: str, dim: int) -> None:
 def test_no_activation_is_no_load(name: str) -> None:
     kind = actuators.get(name)
     load = kind.command(kind.example(3, np.random.default_rng(0)), np.zeros(FRAMES))
-    assert not load.stress.any() and not load.acceleration.any()
+    assert not any(value.any() for value in entries(load).values() if value.ndim)
 
 
-@pytest.mark.parametrize("name", actuators.names())
+@pytest.mark.parametrize("name", [kind.name for kind in actuators if kind.drives == "body"])
 def test_stiffness_covers_the_stress_at_full_activation(name: str) -> None:
     kind = actuators.get(name)
     params = kind.example(3, np.random.default_rng(0))
@@ -70,7 +79,7 @@ def test_activation_is_checked(name: str) -> None:
 
 NEW = """
 import numpy as np
-from taichi_sim.actuation.actuator import ActiveLoad, ActuatorKind, actuators
+from taichi_sim.actuation.actuator import ActiveLoad, ActuatorKind, JointLoad, actuators
 from taichi_sim.core.registry import Parameter
 
 

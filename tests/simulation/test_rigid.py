@@ -28,7 +28,7 @@ def scene(dim: int, **changes) -> Scene:
         },
         "objectives": {
             "reach": {"kind": "distance", "body": "cube", "region": "tip", "target": [0.5] * dim},
-            "race": {"kind": "velocity", "body": "ball", "direction": [1.0, 0.2] + [0.3] * (dim - 2), "when": "running"},
+            "race": {"kind": "velocity", "body": "ball", "direction": [1.0, 0.2, 0.3][:dim], "when": "running"},
         },
     }  # fmt: skip
     return Scene.from_dict({**table, **changes})

@@ -25,6 +25,15 @@ def attitude_vjp(rotation: np.ndarray, bar: np.ndarray, dim: int) -> np.ndarray:
     return 0.5 * (sinc * bar[1:] + (slope * (half @ bar[1:]) - sinc * bar[0]) * half)
 
 
+def combine(dim: int, p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Attitudes ``q`` (n, 1 or 4), seen from the attitudes ``p``."""
+    if dim == 2:
+        return p + q
+    u, v = p[:, 1:], q[:, 1:]
+    scalar = p[:, 0] * q[:, 0] - np.einsum("ni,ni->n", u, v)
+    return np.concatenate([scalar[:, None], p[:, :1] * v + q[:, :1] * u + np.cross(u, v)], axis=1)
+
+
 def matrices(attitudes: np.ndarray, dim: int) -> np.ndarray:
     """Rotation matrices (n, dim, dim) of attitudes (n, 1) or (n, 4) (quaternions of any length)."""
     if dim == 2:
