@@ -241,7 +241,7 @@ class _Writer:
         return self.placed(own, parts[0] if len(parts) == 1 else {"kind": "union", "parts": parts})
 
     def placed(self, own: _Group, shape: Table) -> Table:
-        """A shape in the frame of a body, and what moves it there: a scene turns bodies about their centre of volume."""
+        """A shape in the frame of a body, and what moves it there; scenes turn bodies about their centre of volume."""
         turn, position = own.pose.turn, own.pose.position
         table: Table = {"shape": shape}
         if np.allclose(turn, np.eye(3), rtol=0.0, atol=1e-14):
