@@ -244,10 +244,11 @@ def test_actuators_become_motors(model):
     )
     robot = model(f"<worldbody><body>{joints}</body></worldbody><actuator>{drives}</actuator>")
     scene = robot_scene(robot, "r", joints={"j": 0.5})
+    servo = "position_motor"
     still, bent = {"kind": "constant", "value": 0.0}, {"kind": "constant", "value": 0.5}
     assert scene.tables["actuators"] == {
         "r/m": {"joint": "r/j", "kind": "motor", "strength": 5.0, "signal": still},
-        "r/p": {"joint": "r/j", "kind": "position_motor", "stiffness": 8.0, "damping": 2.0, "limit": 7.0, "signal": bent},
+        "r/p": {"joint": "r/j", "kind": servo, "stiffness": 8.0, "damping": 2.0, "limit": 7.0, "signal": bent},
         "r/v": {"joint": "r/k", "kind": "velocity_motor", "damping": 12.0, "signal": still},
         "r/g": {"joint": "r/k", "kind": "position_motor", "stiffness": 2.0, "damping": 3.0, "signal": still},
     }  # fmt: skip
