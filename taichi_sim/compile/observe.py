@@ -12,6 +12,7 @@ import numpy as np
 
 from taichi_sim.compile.model import Model
 from taichi_sim.core.errors import unknown
+from taichi_sim.scene.robots import plain
 
 State = dict[str, np.ndarray]
 
@@ -181,6 +182,7 @@ PARTS = {"bodies": "regions", "rigid": "markers", "joints": "parts"}
 def select(model: Model, path: str) -> tuple[Quantity, np.ndarray]:
     """The quantity and the points (in the order of the scene) a path names. Raises ``ValueError`` with the nearest
     name."""
+    path = plain(path)
     parts = path.split(".")
     if len(parts) == 1:
         if path not in WHOLE:

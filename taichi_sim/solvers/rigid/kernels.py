@@ -82,7 +82,8 @@ def event_resolution(events: ti.template(), event_settings: ti.template()):
 @ti.kernel
 def segment(
     dim: ti.template(), boxes: ti.template(), events: ti.template(), trees: ti.template(), loops: ti.template(),
-    alone: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2, touching: A2, mass: A1, inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1,
+    alone: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2, touching: A2, mass: A1,
+    inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1,
     plane_offset: A1, friction: A1, stiffness: A1, damping: A1, stiction: A1, restitution: A1, gravity: A1, dt: A1,
     force: A2, torque: A2, turned: A1, arm: A1, face: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1,
     contact: A1, contact_body: A1, taped: A2, taped_count: A2, chain: A2, piece: A2, flown: A2, pool: A1,
@@ -211,7 +212,8 @@ def segment(
 @ti.kernel
 def segment_adjoint(
     dim: ti.template(), events: ti.template(), trees: ti.template(), loops: ti.template(), alone: ti.template(),
-    position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2, mass: A1, inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1, friction: A1, stiffness: A1,
+    position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2, mass: A1, inertia: A1, centre: A1, point: A1,
+    radius: A1, plane_normal: A1, plane_offset: A1, friction: A1, stiffness: A1,
     damping: A1, stiction: A1, restitution: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1,
     turned_bar: A1, arm: A1, arm_bar: A1, face: A1, face_bar: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1,
     contact: A1, contact_body: A1, taped: A2, taped_count: A2, chain: A2, piece: A2, flown: A2, pool: A1,
@@ -220,8 +222,8 @@ def segment_adjoint(
     d_plane_offset: A1, d_friction: A1, d_stiffness: A1, d_damping: A1, d_stiction: A1, d_restitution: A1,
     d_gravity: A1, d_dt: A1, d_force: A3, d_torque: A3,
     link: A1, order: A1, reduced: A2, motion: A1, lever: A1, coordinate: A2, rate: A2, armature: A1, mass_matrix: A1,
-    jacobian: A1, row: A1, bond: A1, closure: A1, d_coordinate: A1, d_rate: A1, envs: ti.i32, k0: ti.i32, k1: ti.i32, start: ti.i32,
-    substeps: ti.i32,
+    jacobian: A1, row: A1, bond: A1, closure: A1, d_coordinate: A1, d_rate: A1,
+    envs: ti.i32, k0: ti.i32, k1: ti.i32, start: ti.i32, substeps: ti.i32,
 ):
     J = ti.static(Joints(
         trees, loops,
