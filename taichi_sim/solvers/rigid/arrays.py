@@ -46,8 +46,8 @@ class RigidPlan:
     ``i`` and the first of its ``2 dim`` planes, in the order -x, +x, -y, ... ``candidates`` are (kind, a, b, surface):
     a point and a plane, two points, two boxes, or a point and a box. ``capacity`` is the room for contacts of one
     environment. Without ``events`` contact is compliant only, and ``restitution`` is not looked at. ``joints`` are
-    (kind, parent, child) and ``closures`` (kind, a, b), kinds of ``topology``, bodies or -1 for the world; with them there are
-    no events.
+    (kind, parent, child) and ``closures`` (kind, a, b), kinds of ``topology``, bodies or -1 for the world; with them
+    there are no events.
     """
 
     dim: int
