@@ -57,7 +57,7 @@ class Rollout:
         store = self.solver.store
         self.solver.clear_adjoints()
         for n, w in self.weights.items():
-            if n in ("position", "rotation") or not self.synchronous:
+            if n not in ("velocity", "spin") or not self.synchronous:
                 store.write(f"d_{n}", w)
         if self.synchronous:
             self.solver.add_velocity_adjoint(self.steps, self.weights["velocity"], self.weights["spin"])
