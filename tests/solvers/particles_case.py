@@ -38,7 +38,7 @@ class Rollout:
 
     def __init__(self, solver, steps, seed=0):
         rng = np.random.default_rng(seed)
-        self.solver, self.steps = solver, steps
+        self.solver, self.steps, self.turn_normals = solver, steps, False
         self.weights = {n: rng.normal(0, 1, solver.store.view(n)[0].shape) for n in ("x", "v", "spin")}
 
     def value(self):
@@ -87,6 +87,8 @@ class Rollout:
             direction = rng.normal(0, 1, place.shape)
             if name in ("surface", "spring", "wall", "step"):
                 direction *= np.abs(place)  # columns of different units
+            if name == "wall_normal" and self.turn_normals:
+                direction -= np.sum(direction * place, axis=-1, keepdims=True) * place
             size = max(1e-2, float(np.abs(place).max())) / float(np.abs(direction).max())
             mine = float(np.sum(gradient[name] * direction))
             truth = [self.difference(name, direction, size * s) for s in sizes]
@@ -145,7 +147,7 @@ HARD = (STICKY, SLIP, SEPARATE)
 def heap(dim, hertz=False, rolling=True, segment_mode=False, envs=1, seed=2):
     """Spinning grains of two surfaces pressed together in a box of compliant walls."""
     rng = np.random.default_rng(seed)
-    lattice = 0.115 * np.stack(np.meshgrid(*[np.arange(m) for m in (4, 3, 2)[:dim]], indexing="ij"), -1).reshape(-1, dim)
+    lattice = 0.115 * np.indices((4, 3, 2)[:dim]).reshape(dim, -1).T
     n, width = len(lattice), 0.23
     walls, wall_values = box(dim, (COMPLIANT,), envs, width)
     count = envs * n

@@ -135,7 +135,7 @@ def declare(dim: int) -> tuple[Array, ...]:
         Array("x", v, "particle", "state", "m", "position"),
         Array("v", v, "particle", "state", "m/s", "velocity"),
         Array("spin", turn, "grain", "state", "rad/s", "angular velocity, world axes"),
-        Array("partner", (), ("grain", "contact"), "state", "1", "what is touched, ascending; walls after particles; -1",
+        Array("partner", (), ("grain", "contact"), "state", "1", "what is touched, ascending, walls last, then -1",
               dtype="int", differentiable=False),
         Array("stretch", v, ("grain", "contact"), "state", "m", "tangential spring of a contact"),
         Array("roll", turn, ("roller", "contact"), "state", "rad", "rolling spring of a contact"),

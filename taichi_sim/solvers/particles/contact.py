@@ -7,9 +7,9 @@ begins and ends and never pulls. Coefficient of restitution: ``d (w + w') = ln((
 
 Tangential force: a spring ``ξ`` that is stretched by sliding and never longer than Coulomb's law allows (Cundall and
 Strack 1979). A velocity-dependent friction lets piles creep: what an explicit step can hold back that way moves with
-about ``10 g dt`` a layer of grains. The stiffness is ``κ`` times the slope of the normal spring, so the spring's longest
-length is ``ℓ = μ δ q / (κ p)`` (p exponent), without any division by the overlap. Rolling and twisting are held back by
-a second spring of the same kind, with stiffness ``k_t R²`` and the limit ``μ_r R f_n``.
+about ``10 g dt`` a layer of grains. The stiffness is ``κ`` times the slope of the normal spring, so the longest the
+spring can be is ``ℓ = μ δ q / (κ p)`` (p exponent), without any division by the overlap. Rolling and twisting are held
+back by a second spring of the same kind, with stiffness ``k_t R²`` and the limit ``μ_r R f_n``.
 """
 
 from taichi_sim.runtime import ti

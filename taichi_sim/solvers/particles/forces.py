@@ -84,7 +84,7 @@ def elastic_forces_adjoint(has: ti.template(), part, e, i, k, f, x: ti.template(
 def locate(has: ti.template(), e, i, m, k, x: ti.template(), v: ti.template(), spin: ti.template(),
            radius: ti.template(), surface: ti.template(), wall_normal: ti.template(), wall: ti.template(),
            tag: ti.template(), wall_kind: ti.template(), neighbour: ti.template(), extent: ti.template()):
-    """Candidate ``m`` of particle ``i``: neighbours, then walls. What :func:`contact` wants to know, where they overlap.
+    """Candidate ``m`` of particle ``i`` (neighbours, then walls): what :func:`contact` wants to know if they overlap.
 
     Returns index of the other (walls after particles), normal, distance, overlap, relative velocity, weighted spin,
     relative spin, reduced radius, share of the arm, and stiffness, damping, friction, rolling of the pair.
@@ -216,11 +216,11 @@ def contact_forces_adjoint(has: ti.template(), part, e, i, k, x: ti.template(), 
                     step[e][0])
                 F = F + force
                 T = T + share * couple + moment
-                n_bar, L_bar, delta_bar, relative_bar, W_bar, turn_bar, kept_bar, rolled_bar, R_bar, pair_bar, step_bar = (
+                n_bar, L_bar, delta_bar, u_bar, W_bar, turn_bar, kept_bar, rolled_bar, R_bar, pair_bar, step_bar = (
                     contact_adjoint(
                         has, n, L, delta, relative, W, turn, kept, rolled, R, pair[0], pair[1], pair[2], pair[3],
                         step[e][0], f_bar, c_bar, m_bar, z_bar, b_bar))
-                v_bar = v_bar + relative_bar
+                v_bar = v_bar + u_bar
                 spin_bar = spin_bar + share * W_bar + turn_bar
                 if at >= 0:
                     d_stretch[i, at] = kept_bar

@@ -2,13 +2,13 @@
 
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.particles.arrays import GROUP, HELD
-from taichi_sim.solvers.particles.search import COUNT, GROUPS, WALLS
 from taichi_sim.solvers.particles.forces import (
     contact_forces,
     contact_forces_adjoint,
     elastic_forces,
     elastic_forces_adjoint,
 )
+from taichi_sim.solvers.particles.search import COUNT, GROUPS, WALLS
 from taichi_sim.solvers.particles.walls import walls, walls_adjoint
 
 

@@ -2,7 +2,8 @@
 
 from taichi_sim.runtime import ti
 
-#: A spring shorter than this share of its rest length has no direction: it pulls without one.
+#: A spring shorter than this share of its rest length has no direction, nor has a side of a bend shorter than this
+#: share of the other.
 NO_DIRECTION = 1e-6
 
 
@@ -41,12 +42,19 @@ def spring_force_adjoint(e, w, k, c, rest, bar):
 
 
 @ti.func
+def one_over_both(e1, e2):
+    """``1 / length`` of the sides of a bend; 0 for one that is nothing beside the other."""
+    l1, l2 = e1.norm(), e2.norm()
+    return one_over(l1, NO_DIRECTION * l2 + 1e-15), one_over(l2, NO_DIRECTION * l1 + 1e-15)
+
+
+@ti.func
 def bend_slopes(e1, e2):
     """Derivatives by ``e1`` and ``e2`` of the bending energy a stiffness, ``1 - t1 · t2`` (unit vectors ``t``).
 
     For small angles that is half the angle squared; a bend of ``π`` has the energy 2. The rest shape is straight.
     """
-    i1, i2 = one_over(e1.norm(), 1e-15), one_over(e2.norm(), 1e-15)
+    i1, i2 = one_over_both(e1, e2)
     t1, t2 = i1 * e1, i2 * e2
     c = t1.dot(t2)
     return -i1 * (t2 - c * t1), -i2 * (t1 - c * t2)
@@ -55,7 +63,7 @@ def bend_slopes(e1, e2):
 @ti.func
 def bend_slopes_adjoint(e1, e2, p1, p2):
     """Adjoint of :func:`bend_slopes`: ``e1_bar``, ``e2_bar``."""
-    i1, i2 = one_over(e1.norm(), 1e-15), one_over(e2.norm(), 1e-15)
+    i1, i2 = one_over_both(e1, e2)
     t1, t2 = i1 * e1, i2 * e2
     c = t1.dot(t2)
     c_bar = i1 * p1.dot(t1) + i2 * p2.dot(t2)
