@@ -21,8 +21,9 @@ def build(plan, steps, values, frames=1, state=None):
         view = solver.store.view(name)
         view[...] = np.broadcast_to(value, view.shape)
     start = solver.at_rest(np.zeros(plan.dim))
-    start.update(state or {})
-    solver.write_first_slot({n: np.asarray(v).reshape(start[n].shape) for n, v in start.items()})
+    for name, value in (state or {}).items():
+        start[name] = np.reshape(value, start[name].shape)
+    solver.write_first_slot(start)
     return solver
 
 

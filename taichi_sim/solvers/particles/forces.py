@@ -159,8 +159,8 @@ def contact_forces(has: ti.template(), e, worker, i, k, x: ti.template(), v: ti.
                 elif flag[worker][0] == 0:
                     flag[worker] = ti.Vector([CROWDED, k, i - e * extent[COUNT]])
                 after = after + 1
-    if after < room:
-        partner[k + 1, i, after] = -1
+    for unused in range(after, room):
+        partner[k + 1, i, unused] = -1
     return F, T
 
 

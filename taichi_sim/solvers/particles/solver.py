@@ -181,7 +181,7 @@ class ParticlesSolver:
             self._raise_flag(k1)
         v = self.store.view("v")
         if not np.isfinite(v[k1]).all():
-            k = next(k for k in range(k0 + 1, k1 + 1) if not np.isfinite(v[k]).all())
+            k = next(k for k in range(k0, k1 + 1) if not np.isfinite(v[k]).all())
             i = int(np.argmin(np.isfinite(v[k]).all(axis=1)))
             raise ParticlesTrouble(NOT_FINITE, self.start + k, *divmod(i, self.plan.particles))
         if self.plan.grains:
