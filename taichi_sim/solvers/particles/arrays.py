@@ -82,6 +82,8 @@ class ParticlesPlan:
                 raise ValueError(f"{what}[{i}] = {tuple(map(int, ends[i]))} joins a particle to itself; leave it out")
         if self.edges and not 0 <= np.asarray(self.edges)[:, 2].max() < self.actuators:
             raise ValueError(f"edges name an actuator that is not there: there are actuators 0 … {self.actuators - 1}")
+        if COMPLIANT in self.walls and not self.grains:
+            raise ValueError("compliant walls act by the law of contact: they need grains = True")
         if self.grains and min(self.neighbours, self.contacts) < 1:
             raise ValueError("grains need room for neighbours and contacts; take both from rooms(dim, radius)")
 

@@ -37,7 +37,7 @@ def step_limit(plan: ParticlesPlan, values: Mapping[str, np.ndarray], speed: flo
 
     Springs: the matrices of stiffness and damping over mass have no eigenvalue above twice the sum of a particle's
     springs over its mass (row sums). Bends likewise, with the second differences they are made of. Grains: as many
-    contacts as fit around one, at the overlap of an impact with ``speed`` (m/s) where the law is Hertz's or damped.
+    contacts as fit around one, for Hertz's law at the overlap of an impact with ``speed`` (m/s), one of them damped.
     Positions are those of ``values["x"]`` (bends only).
     """
     n = plan.particles
@@ -98,5 +98,5 @@ def _grain_limit(plan: ParticlesPlan, values: Mapping[str, np.ndarray], mass: np
         depth = np.maximum(depth, 1e-6 * reduced)
     slope = exponent * K * depth ** (exponent - 1) if plan.hertz else K
     square = 2 * MOST_CONTACTS[plan.dim] * slope / mass
-    rate = square * depth / exponent * surface[..., 1]
+    rate = 2 * slope / mass * depth / exponent * surface[..., 1]  # one impact at a time
     return np.where(counts, _stable(square, rate), np.inf)
