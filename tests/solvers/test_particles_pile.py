@@ -74,13 +74,11 @@ def test_angle_of_repose(f32):
     found = angles([0.1, 0.9], [0, 1], 14, 12, [2.2, 2.4])
     assert (found > 15).all() and (found < 40).all()
     assert found[1, 1] > found[1, 0] + 3
-    assert abs(found[1, 1] - found[0, 1]) < 0.5
+    assert abs(found[1, 1] - found[0, 1]) < 0.02, "a pile that stands does not creep"
 
 
 @pytest.mark.slow
 def test_angle_of_repose_of_larger_piles(f32):
-    """And a pile does not creep: half a second changes nothing."""
-    found = angles([0.1, 0.3, 0.9], [0, 1, 2], 30, 24, [4.0, 4.5])
+    found = angles([0.1, 0.3, 0.9], [0, 1, 2], 24, 20, [4.0])[0]
     assert (found > 15).all() and (found < 40).all()
-    assert (np.diff(found[1]) > 1).all()
-    assert np.abs(found[1] - found[0]).max() < 0.1
+    assert (np.diff(found) > 1).all()
