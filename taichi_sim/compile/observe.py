@@ -1,7 +1,7 @@
 """Observables: what can be read from a state by path, with the derivative where there is one.
 
-Paths: ``bodies.B.<quantity>``, ``bodies.B.regions.R.<quantity>``, ``rigid.B.<quantity>``,
-``rigid.B.markers.M.<quantity>``, or ``<quantity>`` of everything together. Sums are
+Paths: ``bodies.B.<quantity>``, ``bodies.B.regions.R.<quantity>``, likewise of ``springs`` and ``grains``;
+``rigid.B.<quantity>``, ``rigid.B.markers.M.<quantity>``; or ``<quantity>`` of everything together. Sums are
 written without matrix products, which may add up in another order on another number of threads.
 """
 
@@ -156,11 +156,17 @@ MARKER = {
     "angular_velocity": RIGID["angular_velocity"],
 }
 
+#: Of springs and grains, and of regions of theirs.
+POINTS = {
+    name: QUANTITIES[name]
+    for name in ("position", "velocity", "center_of_mass", "mean_velocity", "momentum", "kinetic_energy", "mass")
+}
+
 #: What can be observed of an entry of each table, and of its parts.
-TABLES = {"bodies": QUANTITIES, "rigid": RIGID}
-REGIONS = {"bodies": QUANTITIES, "rigid": MARKER}
+TABLES = {"bodies": QUANTITIES, "rigid": RIGID, "springs": POINTS, "grains": POINTS}
+REGIONS = {"bodies": QUANTITIES, "rigid": MARKER, "springs": POINTS, "grains": POINTS}
 #: What the parts of an entry are called.
-PARTS = {"bodies": "regions", "rigid": "markers"}
+PARTS = {"bodies": "regions", "rigid": "markers", "springs": "regions", "grains": "regions"}
 
 
 def select(model: Model, path: str) -> tuple[Quantity, np.ndarray]:
@@ -169,7 +175,7 @@ def select(model: Model, path: str) -> tuple[Quantity, np.ndarray]:
     parts = path.split(".")
     if len(parts) == 1:
         if path not in WHOLE:
-            whole = [n for n in names(model) if not n.startswith(("bodies.", "rigid.", "actuators."))]
+            whole = [n for n in names(model) if not n.startswith((*(f"{table}." for table in TABLES), "actuators."))]
             raise ValueError(f"{path!r} cannot be observed; {unknown('observable', path, whole)}")
         return WHOLE[path], model.massive
     table, parted = parts[0], PARTS.get(parts[0], "")

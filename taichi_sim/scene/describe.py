@@ -13,6 +13,7 @@ from taichi_sim.scene.kinds import kinds
 _KINDS = {
     "laws": "law",
     "shapes": "shape",
+    "networks": "network",
     "actuators": "actuator",
     "signals": "signal",
     "objectives": "objective",
@@ -29,6 +30,8 @@ _TABLES = {
     "rigid.NAME": schema.Rigid,
     "rigid.NAME.markers.NAME": schema.Marker,
     "joints.NAME": schema.Joint,
+    "springs.NAME": schema.Springs,
+    "grains.NAME": schema.Grains,
     "obstacles.NAME": schema.Obstacle,
     "fields.NAME": schema.Field,
     "actuators.NAME": schema.Actuator,
@@ -39,7 +42,7 @@ _TABLES = {
 
 
 def describe() -> dict[str, list[dict[str, Any]]]:
-    """Rows of ``name, doc, parameters`` for ``laws, materials, shapes, actuators, signals, objectives, fields`` and
+    """Rows of ``name, doc, parameters`` for ``laws, materials, shapes, networks, actuators, signals, objectives, fields`` and
     the fixed ``tables``; a parameter has ``name, unit, default, range, shape, kind, doc``. Only plain values.
     """
     found = {
