@@ -61,6 +61,15 @@ class Cluster:
         return self.network.bends if self.network is not None and stiff else np.zeros((0, 3), np.int64)
 
     @property
+    def faces(self) -> np.ndarray:
+        """(f, 3) triangles of a surface in space, for drawing; empty where it is none."""
+        cells = self.network.cells if self.network is not None else np.zeros((0, 2), np.int64)
+        kind = self.table.kind if isinstance(self.table, Springs) else ""
+        if kind == "cloth":  # corners of a cell: along neither side, the second, the first, both
+            return np.concatenate([cells[:, [0, 2, 3]], cells[:, [0, 3, 1]]])
+        return cells if kind == "mesh" else np.zeros((0, 3), np.int64)
+
+    @property
     def touches(self) -> bool:
         """Whether its points have a radius."""
         return self.table.radius is not None

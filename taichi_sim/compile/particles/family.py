@@ -79,7 +79,7 @@ class ParticlesFamily(Family):
         where = list(zip([cluster.path for cluster in self.clusters], self.slices, strict=True))
         radii, offsets = self.matter.radii(values), self.walls.offsets(values)
         for e in range(self.plan.envs):
-            message = walls_message(self.walls.walls, offsets[e], where, start["x"][e], radii[e], self.extent)
+            message = walls_message(self.walls.walls, offsets[e], self.tags, where, start["x"][e], radii[e], self.extent)
             message = message or pairs_message(self.tags, where, start["x"][e], radii[e])
             if message:
                 raise RolloutError(message + (f" (environment {e})" if self.plan.envs > 1 else ""))

@@ -15,18 +15,21 @@ Where = list[tuple[str, slice]]
 
 
 def walls_message(
-    walls: list[Wall], offsets: np.ndarray, where: Where, x: np.ndarray, radii: np.ndarray, extent: np.ndarray
-) -> str:
-    """On the deepest point behind a wall; empty where there is none.
+    walls: list[Wall], offsets: np.ndarray, tags: np.ndarray, where: Where, x: np.ndarray, radii: np.ndarray,
+    extent: np.ndarray,
+) -> str:  # fmt: skip
+    """On the deepest point behind a wall, of those that move; empty where there is none.
 
-    ``offsets`` (walls,), ``x`` (points, dim) and ``radii`` (points,), m, of one environment.
+    ``offsets`` (walls,), ``x`` (points, dim) and ``radii`` (points,), m, of one environment; ``extent`` (dim,) of the
+    domain, m.
     """
     for path, points in where:
+        held = tags[points, HELD] > 0
         room = np.where(radii[points] > 0, DEEPEST * radii[points], ROUNDING * float(extent.max()))
         for wall, offset in zip(walls, offsets, strict=True):
             depth = radii[points] - (x[points] @ wall.normal - offset)
-            i = int(np.argmax(depth - room))
-            if depth[i] > room[i]:
+            i = int(np.argmax(np.where(held, -np.inf, depth - room)))
+            if depth[i] > room[i] and not held[i]:
                 return (
                     f"{path}: point {i} at {_place(x[points][i])} m starts {depth[i]:.3g} m deep in {wall.name!r}; "
                     "move it or the wall"
