@@ -103,8 +103,9 @@ class Scenery:
     """How a scene looks, apart from where its particles are: made by :meth:`of` from a simulation as it is now.
 
     ``colors`` (n, 3), ``radius`` (n,) m and ``shown`` (n,) are of all points in the order of the scene (those under a
-    skin or of a sheet and rigid bodies are not shown); ``driven`` (actuators, n) says which particle each actuator drives. What goes
-    out through a periodic side (``period`` (dim,) m, infinite where there is none) is drawn where it comes in again.
+    skin or of a sheet and rigid bodies are not shown); ``driven`` (actuators, n) says which particle each actuator
+    drives. What goes out through a periodic side (``period`` (dim,) m, infinite where there is none) is drawn where it
+    comes in again.
     """
 
     title: str

@@ -1,4 +1,5 @@
-"""Actuators: what an activation does to the particles or springs of a region, or to a joint, with hand-written derivatives."""
+"""Actuators: what an activation does to the particles or springs of a region, or to a joint, with hand-written
+derivatives."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

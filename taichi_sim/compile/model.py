@@ -141,9 +141,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
     substeps = substeps_of(scene) if solids else 1
     limit = StepLimit(math.inf, "", 0.0, math.inf)
     if bodies:
-        soft, needed, notes = continuum(
-            scene, bodies, known, values, bounds, actuators, group_of, groups, envs, pushed
-        )
+        soft, needed, notes = continuum(scene, bodies, known, values, bounds, actuators, group_of, groups, envs, pushed)
         limit, substeps = soft.limit, max(substeps, needed)
     if solids:
         rigid = rigid_family(scene, solids, known, particles, envs)

@@ -212,7 +212,9 @@ def _grains(scene: Scene, context: Context, path: str, grains: Grains) -> None:
     _shape(context, f"{path}.shape", grains.shape, bounded=True)
     first = next(iter(scene.grains.values()))
     if grains.law != first.law and context.ok(path):
-        context.add(f"{path}.law", f"all grains of a scene touch by one law, and the first by {first.law!r}", grains.law)
+        context.add(
+            f"{path}.law", f"all grains of a scene touch by one law, and the first by {first.law!r}", grains.law
+        )
     _regions(context, path, grains.regions)
 
 

@@ -42,8 +42,9 @@ _TABLES = {
 
 
 def describe() -> dict[str, list[dict[str, Any]]]:
-    """Rows of ``name, doc, parameters`` for ``laws, materials, shapes, networks, actuators, signals, objectives, fields`` and
-    the fixed ``tables``; a parameter has ``name, unit, default, range, shape, kind, doc``. Only plain values.
+    """Rows of ``name, doc, parameters`` for ``laws, materials, shapes, networks, actuators, signals, objectives,
+    fields`` and the fixed ``tables``; a parameter has ``name, unit, default, range, shape, kind, doc``. Only plain
+    values.
     """
     found = {
         title: [{"name": k.name, "doc": k.doc, "parameters": [_row(p) for p in k.parameters]} for k in kinds(what)]

@@ -281,9 +281,7 @@ class Springs(Kinded, kw_only=True):
     registry: ClassVar[str] = "network"
     kind: Annotated[str, other("choice", "kind of network")]
     mass: Annotated[Real, real("kg", "mass of all points together", scale="log", **POSITIVE)]
-    stiffness: Annotated[
-        Real, real("N/m", "of springs, or one a spring", also=(("any",),), scale="log", **NONNEGATIVE)
-    ]
+    stiffness: Annotated[Real, real("N/m", "of springs, or one a spring", also=(("any",),), scale="log", **NONNEGATIVE)]
     damping: Annotated[
         Real, real("N s/m", "of springs along themselves, or one a spring", also=(("any",),), **NONNEGATIVE)
     ] = 0.0
@@ -320,7 +318,8 @@ class Grains(Table, kw_only=True):
     shape: Annotated[ShapeTable, other("shape", "geometry before the pose; grains lie wholly inside")]
     radius: Annotated[Real, real("m", "of the grains", scale="log", **POSITIVE)]
     radius_spread: Annotated[
-        float, real("1", "radii are (1 - spread) … (1 + spread) times as large", differentiable=False, low=0.0, high=0.9)
+        float,
+        real("1", "radii are (1 - spread) … (1 + spread) times as large", differentiable=False, low=0.0, high=0.9),
     ] = 0.0
     packing: Annotated[
         str, other("choice", "places: rows, or each at a random place of its cell", choices=("lattice", "jittered"))
@@ -382,9 +381,9 @@ class Objective(Kinded, kw_only=True):
 
     registry: ClassVar[str] = "objective"
     kind: Annotated[str, other("choice", "kind of objective")]
-    body: Annotated[str | None, other("path", "name of a body, rigid or not, of springs or grains; default: all", refers="bodies")] = (
-        None
-    )
+    body: Annotated[
+        str | None, other("path", "name of a body, rigid or not, of springs or grains; default: all", refers="bodies")
+    ] = None
     region: Annotated[
         str | None, other("path", "region of the body, or marker; default: all of it", refers="regions")
     ] = None

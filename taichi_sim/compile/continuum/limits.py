@@ -9,6 +9,7 @@ from taichi_sim.compile.continuum.matter import BodyMatter
 from taichi_sim.compile.limits import StepLimit, extreme
 from taichi_sim.scene.schema import Scene
 
+
 def default_max_speed(speed: float, gravity: np.ndarray, duration: float, extent: np.ndarray) -> float:
     """Fastest particle to expect: the start's speed plus what gravity adds in the time, or in the domain's height."""
     g = float(np.linalg.norm(gravity))

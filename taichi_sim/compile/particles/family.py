@@ -79,7 +79,9 @@ class ParticlesFamily(Family):
         where = list(zip([cluster.path for cluster in self.clusters], self.slices, strict=True))
         radii, offsets = self.matter.radii(values), self.walls.offsets(values)
         for e in range(self.plan.envs):
-            message = walls_message(self.walls.walls, offsets[e], self.tags, where, start["x"][e], radii[e], self.extent)
+            message = walls_message(
+                self.walls.walls, offsets[e], self.tags, where, start["x"][e], radii[e], self.extent
+            )
             message = message or pairs_message(self.tags, where, start["x"][e], radii[e])
             if message:
                 raise RolloutError(message + (f" (environment {e})" if self.plan.envs > 1 else ""))
@@ -92,7 +94,7 @@ class ParticlesFamily(Family):
 
     def first(self, values: Values, start: State) -> dict[str, np.ndarray]:
         sizes, rows = domain_sizes(self.plan, 1), self.plan.envs * self.plan.particles
-        state = {
+        state: dict[str, np.ndarray] = {
             array.name: np.zeros((*array.domain_shape(sizes), *array.element_shape(self.plan.dim)))
             for array in declare(self.plan.dim)
             if array.role == "state"
@@ -118,7 +120,9 @@ class ParticlesFamily(Family):
                 spin = np.asarray(solver.store.view("spin")[k], np.float64)
                 found[name] = spin_matrices(spin, dim).reshape(*shape, dim)
             else:
-                found[name] = np.broadcast_to(np.eye(dim) if name == "F" else np.zeros((dim, dim)), (*shape, dim)).copy()
+                found[name] = np.broadcast_to(
+                    np.eye(dim) if name == "F" else np.zeros((dim, dim)), (*shape, dim)
+                ).copy()
         return found
 
     def explain(self, solver: ParticlesSolver, trouble: Exception, values: Values) -> RolloutError:

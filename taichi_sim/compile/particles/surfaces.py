@@ -93,7 +93,14 @@ def walls_of(scene: Scene, known: dict[str, Quantity]) -> list[Wall]:
         turn = rotation_matrix(np.asarray(obstacle.rotation), scene.dim)
         friction, place = f"obstacles.{name}.friction", f"obstacles.{name}.position"
         out.append(
-            Wall(name, obstacle.kind, turn @ shape.normal, turn @ shape.point, friction if friction in known else None, place)
+            Wall(
+                name,
+                obstacle.kind,
+                turn @ shape.normal,
+                turn @ shape.point,
+                friction if friction in known else None,
+                place,
+            )
         )
     return out
 

@@ -46,9 +46,7 @@ networks.add(
         doc="a shape filled with squares or cubes of springs",
         parameters=(
             Parameter("shape", "", None, "geometry before the pose", kind="shape", differentiable=False),
-            Parameter(
-                "spacing", "m", None, "distance of neighbours", low=0.0, low_open=True, differentiable=False
-            ),
+            Parameter("spacing", "m", None, "distance of neighbours", low=0.0, low_open=True, differentiable=False),
             Parameter(
                 "braced", "", True, "springs along the diagonals too, against shear", kind="flag", differentiable=False
             ),

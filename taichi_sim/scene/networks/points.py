@@ -27,7 +27,9 @@ networks.add(
         doc="points and what joins them, as given",
         parameters=(
             Parameter("points", "m", None, "places before the pose", shape=("any", "dim"), differentiable=False),
-            Parameter("edges", "1", None, "two points a spring, counted from 0", shape=("any", 2), differentiable=False),
+            Parameter(
+                "edges", "1", None, "two points a spring, counted from 0", shape=("any", 2), differentiable=False
+            ),
             Parameter(
                 "bends", "1", (), "three points a bend, it is at the middle one", shape=("any", 3), differentiable=False
             ),
