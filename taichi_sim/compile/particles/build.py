@@ -146,6 +146,8 @@ def _notes(scene: Scene) -> list[str]:
     if scene.bodies or scene.rigid:
         others = " and ".join(f"[{table}]" for table in ("bodies", "rigid") if getattr(scene, table))
         notes.append(f"springs and grains pass through what is in {others}: they touch each other, walls and planes")
+    if scene.fields:
+        notes.append("force fields act on [bodies] only, not on springs and grains; use actuators of kind body_force")
     periodic = [a for a in "xyz"[: scene.dim] if scene.domain.wall(f"{a}_lower").kind == "periodic"]
     if periodic and scene.grains:
         notes.append(f"grains do not touch across the periodic sides along {' and '.join(periodic)}")
