@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from particles_case import HARD, STATE, Rollout, box, build, heap, network, run
+from particles_case import HARD, STATE, Rollout, box, build, heap, mixture, network, run
 
 from taichi_sim.solvers.particles.arrays import COMPLIANT, ParticlesPlan, rooms
 
@@ -74,6 +74,19 @@ def test_grains(f64, dim, one_task, hertz):
 def test_grains_without_rolling(f64):
     plan, values, state = heap(3, rolling=False)
     below(Rollout(build(plan, 20, values, 1, state), 20).errors(GRAINS), 1e-6)
+
+
+@DIMS
+@MODES
+def test_everything_at_once(f64, dim, one_task):
+    plan, values, state = mixture(dim, one_task)
+    solver = build(plan, 25, values, 1, state)
+    rollout = Rollout(solver, 25)
+    rollout.turn_normals = True
+    below(rollout.errors((*GRAINS, *NETWORK), sizes=(1e-5, 1e-6, 1e-7)), 1e-6)
+    last = solver.store.view("partner")[25]
+    assert (last[[7, 8]] == -1).all() and not any((last[i] == i + 1).any() for i in range(5))
+    assert np.array_equal(solver.store.view("v")[25, [6, 9]], state["v"][[6, 9]])
 
 
 def touching(dim, hertz, gap, v=None):

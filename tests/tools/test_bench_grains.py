@@ -7,7 +7,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-from bench.grains import SEGMENT, Reference, bed, ours  # noqa: E402
+from bench.grains import SEGMENT, Reference, bed, ours
 
 
 def test_the_law_written_twice():
