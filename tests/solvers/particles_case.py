@@ -9,7 +9,7 @@ from taichi_sim.solvers.particles.solver import ParticlesSolver
 STATE = ("x", "v", "spin", "stretch", "roll")
 PARAMETERS = (
     "mass", "radius", "spring", "bend_stiffness", "surface", "step", "gravity", "wall_normal", "wall",
-    "particle_force", "impulse",
+    "obstacle_friction", "particle_force", "impulse",
 )  # fmt: skip
 INPUTS = ("group_force", "actuation")
 

@@ -1,5 +1,7 @@
 """Gradients of springs, grains and walls beside extrapolated central differences, awkward states included."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from particles_case import HARD, STATE, Rollout, box, build, heap, mixture, network, run
@@ -87,6 +89,23 @@ def test_everything_at_once(f64, dim, one_task):
     last = solver.store.view("partner")[25]
     assert (last[[7, 8]] == -1).all() and not any((last[i] == i + 1).any() for i in range(5))
     assert np.array_equal(solver.store.view("v")[25, [6, 9]], state["v"][[6, 9]])
+
+
+@DIMS
+@MODES
+def test_an_obstacle(f64, dim, one_task):
+    """Grains around a ball whose distance is on a grid."""
+    plan, values, state = heap(dim, segment_mode=one_task)
+    nodes, spacing = (9,) * dim, 0.07
+    plan = replace(plan, obstacle=nodes)
+    away = spacing * (np.stack(np.indices(nodes), -1) - 4.0)
+    values["obstacle_friction"] = 0.35
+    solver = build(plan, 25, values, 1, state)
+    solver.set_obstacle(np.linalg.norm(away - 0.01, axis=-1) - 0.06, np.full(dim, -4 * spacing), spacing)
+    errors = Rollout(solver, 25).errors((*GRAINS, "obstacle_friction"), sizes=(1e-5, 1e-6, 1e-7))
+    partner = solver.store.view("partner")
+    assert (partner == plan.particles + len(plan.walls)).any(axis=(1, 2)).sum() > 10
+    below(errors, 1e-6)
 
 
 def touching(dim, hertz, gap, v=None):
