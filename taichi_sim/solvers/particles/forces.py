@@ -86,7 +86,7 @@ def locate(has: ti.template(), e, i, m, k, x: ti.template(), v: ti.template(), s
            radius: ti.template(), surface: ti.template(), wall_normal: ti.template(), wall: ti.template(),
            obstacle_friction: ti.template(), tag: ti.template(), wall_kind: ti.template(), distance: ti.template(),
            grid: ti.template(), neighbour: ti.template(), extent: ti.template()):
-    """Candidate ``m`` of particle ``i`` (neighbours, walls, obstacle): what :func:`contact` wants to know if they overlap.
+    """Candidate ``m`` of particle ``i`` (neighbours, walls, obstacle): what :func:`contact` wants to know of it.
 
     Returns index of the other (particles, walls, obstacle), normal, distance, overlap, relative velocity, weighted
     spin, relative spin, reduced radius, share of the arm, and stiffness, damping, friction, rolling of the pair.
