@@ -19,8 +19,8 @@ def samples(distance: np.ndarray, spacing: float) -> np.ndarray:
     distance = np.asarray(distance, dtype=float)
     if min(distance.shape) < 2 or not np.isfinite(distance).all():
         raise ValueError("the distance of an obstacle needs finite numbers on at least two nodes along each axis")
-    slopes = np.stack(np.gradient(distance, spacing), axis=-1)
-    return np.concatenate([distance[..., None], slopes], axis=-1).reshape(-1, distance.ndim + 1)
+    slopes = [np.gradient(distance, spacing, axis=a) for a in range(distance.ndim)]
+    return np.stack([distance, *slopes], axis=-1).reshape(-1, distance.ndim + 1)
 
 
 @ti.func
