@@ -48,6 +48,10 @@ class ParticlesSolver:
     """State, parameters and launches of one compiled scene; a :class:`~taichi_sim.timeline.timeline.Stepper`.
 
     ``slots`` is one more than the longest segment, ``substeps`` the number of steps in a frame.
+
+    Another solver that acts on the particles steps one slot at a time (``forward(k, k + 1, True)``, later
+    ``backward(k, k + 1)``): where the plan is ``coupled`` it writes ``impulse[k]`` (N s) before a step and finds
+    ``d_impulse[k]`` after the step's backward sweep.
     """
 
     def __init__(
