@@ -9,7 +9,7 @@ from taichi_sim.solvers.particles.solver import ParticlesSolver
 STATE = ("x", "v", "spin", "stretch", "roll")
 PARAMETERS = (
     "mass", "radius", "spring", "bend_stiffness", "surface", "step", "gravity", "wall_normal", "wall",
-    "particle_force", "impulse",
+    "obstacle_friction", "particle_force", "impulse",
 )  # fmt: skip
 INPUTS = ("group_force", "actuation")
 
@@ -88,6 +88,8 @@ class Rollout:
             direction = rng.normal(0, 1, place.shape)
             if name in ("surface", "spring", "wall", "step"):
                 direction *= np.abs(place)  # columns of different units
+            if name == "radius" and self.solver.plan.grains:
+                direction *= place > 0  # a point does not become a grain
             if name == "wall_normal" and self.turn_normals:
                 direction -= np.sum(direction * place, axis=-1, keepdims=True) * place
             size = max(1e-2, float(np.abs(place).max())) / float(np.abs(direction).max())
@@ -176,4 +178,35 @@ def heap(dim, hertz=False, rolling=True, segment_mode=False, envs=1, seed=2):
         "v": rng.normal(0, 0.5, (count, dim)),
         "spin": rng.normal(0, 5, (count, turn)),
     }
+    return plan, values, state
+
+
+def mixture(dim, segment_mode=False):
+    """Everything at once: grains joined by springs that do not touch each other, held grains, points without a radius
+    or a surface, hard and compliant walls, forces, impulses."""
+    plan, values, state = heap(dim, segment_mode=segment_mode)
+    rng = np.random.default_rng(4)
+    n = plan.particles
+    walls, sides = box(dim, (COMPLIANT, SEPARATE), 1, 0.2)
+    edges = tuple((i, i + 1, i % 2) for i in range(5))
+    plan = ParticlesPlan(
+        dim, 1, n, edges, ((0, 1, 2), (2, 3, 4)), actuators=2, groups=2, surfaces=2, walls=walls, grains=True,
+        rolling=True, neighbours=plan.neighbours, contacts=plan.contacts, driven=True, coupled=True, partitions=3,
+        segment_mode=segment_mode,
+    )  # fmt: skip
+    tag = values["tag"]
+    tag[:6, 3] = 1  # one clan
+    tag[6, 2] = tag[9, 2] = 1  # held
+    tag[7, 0] = -1
+    tag[:, 1] = np.arange(n) % 2
+    values["radius"][8] = 0.0
+    values |= sides | {
+        "spring": np.column_stack([np.full((5, 2), [300.0, 1.0]), rng.uniform(0.08, 0.12, 5)]),
+        "bend_stiffness": 0.3,
+        "particle_force": rng.normal(0, 3, (1, n, dim)),
+        "impulse": rng.normal(0, 0.01, dim),
+        "group_force": rng.normal(0, 3, (1, 2, dim)),
+        "actuation": rng.normal(0, 0.2, (1, 2)),
+    }
+    state["v"] = 2 * state["v"]
     return plan, values, state

@@ -1,8 +1,10 @@
 """Gradients of springs, grains and walls beside extrapolated central differences, awkward states included."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from particles_case import HARD, STATE, Rollout, box, build, heap, network, run
+from particles_case import HARD, STATE, Rollout, box, build, heap, mixture, network, run
 
 from taichi_sim.solvers.particles.arrays import COMPLIANT, ParticlesPlan, rooms
 
@@ -74,6 +76,36 @@ def test_grains(f64, dim, one_task, hertz):
 def test_grains_without_rolling(f64):
     plan, values, state = heap(3, rolling=False)
     below(Rollout(build(plan, 20, values, 1, state), 20).errors(GRAINS), 1e-6)
+
+
+@DIMS
+@MODES
+def test_everything_at_once(f64, dim, one_task):
+    plan, values, state = mixture(dim, one_task)
+    solver = build(plan, 25, values, 1, state)
+    rollout = Rollout(solver, 25)
+    rollout.turn_normals = True
+    below(rollout.errors((*GRAINS, *NETWORK), sizes=(1e-5, 1e-6, 1e-7)), 1e-6)
+    last = solver.store.view("partner")[25]
+    assert (last[[7, 8]] == -1).all() and not any((last[i] == i + 1).any() for i in range(5))
+    assert np.array_equal(solver.store.view("v")[25, [6, 9]], state["v"][[6, 9]])
+
+
+@DIMS
+@MODES
+def test_an_obstacle(f64, dim, one_task):
+    """Grains around a ball whose distance is on a grid."""
+    plan, values, state = heap(dim, segment_mode=one_task)
+    nodes, spacing = (9,) * dim, 0.07
+    plan = replace(plan, obstacle=nodes)
+    away = spacing * (np.stack(np.indices(nodes), -1) - 4.0)
+    values["obstacle_friction"] = 0.35
+    solver = build(plan, 25, values, 1, state)
+    solver.set_obstacle(np.linalg.norm(away - 0.01, axis=-1) - 0.06, np.full(dim, -4 * spacing), spacing)
+    errors = Rollout(solver, 25).errors((*GRAINS, "obstacle_friction"), sizes=(1e-5, 1e-6, 1e-7))
+    partner = solver.store.view("partner")
+    assert (partner == plan.particles + len(plan.walls)).any(axis=(1, 2)).sum() > 10
+    below(errors, 1e-6)
 
 
 def touching(dim, hertz, gap, v=None):

@@ -56,6 +56,22 @@ def test_bounce(f64, dim, hertz):
     assert state["v"][1, 0] - state["v"][0, 0] == pytest.approx(truth, rel=1e-3)
 
 
+@DIMS
+def test_a_plane_as_an_obstacle(f64, dim):
+    """A floor is the same whether it is a wall or the distance from a plane on a grid."""
+    plan, values = alone(dim, [1e5, 1.0, 0.0, 0.1], rolling=True, friction=0.4, gravity=slope(dim, 0.2))
+    state = {"x": np.eye(dim)[1] * 0.15, "v": np.eye(dim)[0]}
+    wall = run(build(plan, 3000, values, 1, state), 3000)
+    lifted = {n: v for n, v in values.items() if "wall" not in n} | {"obstacle_friction": 0.4}
+    solver = build(replace(plan, walls=(), obstacle=(8,) * dim), 3000, lifted, 1, state)
+    height = 0.3 * (np.indices((8,) * dim)[1] - 2.0)
+    solver.set_obstacle(height, np.full(dim, -0.6), 0.3)
+    obstacle = run(solver, 3000)
+    assert abs(wall["spin"]).max() > 1.0
+    for name in ("x", "v", "spin"):
+        assert np.abs(wall[name] - obstacle[name]).max() < 1e-9, name
+
+
 def slope(dim, angle):
     g = np.zeros(dim)
     g[:2] = 9.8 * np.sin(angle), -9.8 * np.cos(angle)

@@ -3,7 +3,7 @@
 A step is symplectic Euler: forces from slot ``k``, velocities with them, positions with the new velocities.
 
 1. ``springs``   force of springs and bending
-2. ``contact``   law of touching grains and compliant walls
+2. ``contact``   law of touching grains, compliant walls and an ``obstacle``
 3. ``forces``    both gathered for one particle
 4. ``move``      the particle moves; ``walls`` stops it at hard walls
 

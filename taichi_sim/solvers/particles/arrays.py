@@ -29,8 +29,8 @@ class Features(NamedTuple):
     loaded: bool
     driven: bool
     coupled: bool
-    walls: bool
     hard: bool
+    obstacle: bool
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,11 @@ class ParticlesPlan:
     """Sizes and topology of one compiled scene, the same in all environments.
 
     ``edges`` are (a, b, actuator), ``bends`` are (a, b, c) with the bend at ``b``; particle indices are local to an
-    environment. Actuator 0 and group 0 are the ones nothing drives. ``walls`` are kinds. ``grains`` switches contact
-    between particles and with compliant walls on; ``neighbours`` and ``contacts`` are the room a particle has for them
-    (:func:`rooms`). ``coupled`` gives every particle and step an ``impulse`` that other solvers fill.
+    environment. Actuator 0 and group 0 are the ones nothing drives. ``walls`` are kinds, ``obstacle`` the nodes along
+    each axis of the grid with the distance from what stands in the way (none: nothing does). ``grains`` switches
+    contact between particles, with compliant walls and with the obstacle on; ``neighbours`` and ``contacts`` are the
+    room a particle has for them (:func:`rooms`). ``coupled`` gives every particle and step an ``impulse`` that other
+    solvers fill.
     """
 
     dim: int
@@ -52,6 +54,7 @@ class ParticlesPlan:
     groups: int = 1
     surfaces: int = 1
     walls: tuple[int, ...] = ()
+    obstacle: tuple[int, ...] = ()
     grains: bool = False
     hertz: bool = False
     rolling: bool = False
@@ -82,8 +85,10 @@ class ParticlesPlan:
                 raise ValueError(f"{what}[{i}] = {tuple(map(int, ends[i]))} joins a particle to itself; leave it out")
         if self.edges and not 0 <= np.asarray(self.edges)[:, 2].max() < self.actuators:
             raise ValueError(f"edges name an actuator that is not there: there are actuators 0 … {self.actuators - 1}")
-        if COMPLIANT in self.walls and not self.grains:
-            raise ValueError("compliant walls act by the law of contact: they need grains = True")
+        if (COMPLIANT in self.walls or self.obstacle) and not self.grains:
+            raise ValueError("compliant walls and obstacles act by the law of contact: they need grains = True")
+        if self.obstacle and (len(self.obstacle) != self.dim or min(self.obstacle) < 2):
+            raise ValueError(f"obstacle = {self.obstacle}: at least two nodes along each of {self.dim} axes")
         if self.grains and min(self.neighbours, self.contacts) < 1:
             raise ValueError("grains need room for neighbours and contacts; take both from rooms(dim, radius)")
 
@@ -107,7 +112,7 @@ class ParticlesPlan:
         """What kernels are compiled for."""
         return Features(
             self.dim, self.grains, self.hertz, self.rolling and self.grains, bool(self.edges), bool(self.bends),
-            self.groups > 1, self.driven, self.coupled, bool(self.walls), any(w != COMPLIANT for w in self.walls),
+            self.groups > 1, self.driven, self.coupled, any(w != COMPLIANT for w in self.walls), bool(self.obstacle),
         )  # fmt: skip
 
 
@@ -152,6 +157,7 @@ def declare(dim: int) -> tuple[Array, ...]:
         param("gravity", v, "env", "m/s²", "acceleration of everything", own=False),
         param("wall_normal", v, "wall", "1", "unit normal, into the domain", own=False),
         param("wall", (2,), "wall", "m, 1", "normal · y on the wall, friction coefficient", own=False),
+        param("obstacle_friction", (), "env", "1", "Coulomb coefficient of the obstacle", own=False),
         param("particle_force", v, ("push", "driven"), "N", "external, per particle and frame"),
         param("impulse", v, ("step_slot", "coupled"), "N s", "external, per particle and step: for other solvers"),
     )
@@ -168,6 +174,8 @@ def declare(dim: int) -> tuple[Array, ...]:
         scratch("edge", (3,), "edges", "ends and actuator"),
         scratch("bend", (3,), "bends", "ends, the bend in the middle"),
         scratch("wall_kind", (), "walls", "sticky, slip, separate, compliant"),
+        scratch("distance", (dim + 1,), "node", "distance from the obstacle and its slope at the nodes", "real"),
+        scratch("grid", (4,), "one", "position of the first node, 1 / spacing", "real"),
         scratch("head", (2,), "heads", "first entry of a particle in spring_of and bend_of"),
         scratch("spring_of", (), "ends", "2 edge + end, sorted by particle"),
         scratch("bend_of", (), "corners", "3 bend + place, sorted by particle"),
@@ -214,6 +222,7 @@ def domain_sizes(p: ParticlesPlan, slots: int) -> dict[str, int]:
         "edges": len(p.edges),
         "bends": len(p.bends),
         "walls": len(p.walls),
+        "node": int(np.prod(p.obstacle)) if p.obstacle else 1,
         "heads": p.particles + 1,
         "ends": 2 * len(p.edges),
         "corners": 3 * len(p.bends),
@@ -221,7 +230,7 @@ def domain_sizes(p: ParticlesPlan, slots: int) -> dict[str, int]:
         "slot": slots,
         "walled": total if p.features.hard else 1,
         "one": 1,
-        "extent": 8,
+        "extent": 11,
         "worker": p.workers,
     }
 

@@ -3,6 +3,7 @@
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.particles.arrays import COMPLIANT, SURFACE
 from taichi_sim.solvers.particles.contact import contact, contact_adjoint
+from taichi_sim.solvers.particles.obstacle import sample, sample_adjoint
 from taichi_sim.solvers.particles.search import ACTUATORS, BENDS, COUNT, CROWDED, EDGES, SURFACES, WALLS
 from taichi_sim.solvers.particles.springs import (
     bend_part,
@@ -83,11 +84,12 @@ def elastic_forces_adjoint(has: ti.template(), part, e, i, k, f, x: ti.template(
 @ti.func
 def locate(has: ti.template(), e, i, m, k, x: ti.template(), v: ti.template(), spin: ti.template(),
            radius: ti.template(), surface: ti.template(), wall_normal: ti.template(), wall: ti.template(),
-           tag: ti.template(), wall_kind: ti.template(), neighbour: ti.template(), extent: ti.template()):
-    """Candidate ``m`` of particle ``i`` (neighbours, then walls): what :func:`contact` wants to know if they overlap.
+           obstacle_friction: ti.template(), tag: ti.template(), wall_kind: ti.template(), distance: ti.template(),
+           grid: ti.template(), neighbour: ti.template(), extent: ti.template()):
+    """Candidate ``m`` of particle ``i`` (neighbours, walls, obstacle): what :func:`contact` wants to know of it.
 
-    Returns index of the other (walls after particles), normal, distance, overlap, relative velocity, weighted spin,
-    relative spin, reduced radius, share of the arm, and stiffness, damping, friction, rolling of the pair.
+    Returns index of the other (particles, walls, obstacle), normal, distance, overlap, relative velocity, weighted
+    spin, relative spin, reduced radius, share of the arm, and stiffness, damping, friction, rolling of the pair.
     """
     i0 = e * extent[COUNT]
     r, mine = radius[i], surface[e * extent[SURFACES] + tag[i - i0][SURFACE]]
@@ -114,12 +116,18 @@ def locate(has: ti.template(), e, i, m, k, x: ti.template(), v: ti.template(), s
     else:
         w = m - neighbour[i, 0]
         other = extent[COUNT] + w
-        if wall_kind[w] == COMPLIANT:
-            n = wall_normal[e * extent[WALLS] + w]
-            L = n.dot(x[k, i]) - wall[e * extent[WALLS] + w][0]
-            delta = r - L
-            pair[0] = hertz * mine[0]
-            pair[2] = wall[e * extent[WALLS] + w][1]
+        pair[0] = hertz * mine[0]
+        if w < extent[WALLS]:
+            if wall_kind[w] == COMPLIANT:
+                n = wall_normal[e * extent[WALLS] + w]
+                L = n.dot(x[k, i]) - wall[e * extent[WALLS] + w][0]
+                delta = r - L
+                pair[2] = wall[e * extent[WALLS] + w][1]
+        elif ti.static(has.obstacle):
+            L, n, inside = sample(has.dim, x[k, i], distance, grid, extent)
+            if inside == 1:
+                delta = r - L
+            pair[2] = obstacle_friction[e]
     return other, n, L, delta, relative, W, turn, R, share, pair
 
 
@@ -127,16 +135,18 @@ def locate(has: ti.template(), e, i, m, k, x: ti.template(), v: ti.template(), s
 def contact_forces(has: ti.template(), e, worker, i, k, x: ti.template(), v: ti.template(), spin: ti.template(),
                    partner: ti.template(), stretch: ti.template(), roll: ti.template(), radius: ti.template(),
                    surface: ti.template(), step: ti.template(), wall_normal: ti.template(), wall: ti.template(),
-                   tag: ti.template(), wall_kind: ti.template(), neighbour: ti.template(), extent: ti.template(),
+                   obstacle_friction: ti.template(), tag: ti.template(), wall_kind: ti.template(),
+                   distance: ti.template(), grid: ti.template(), neighbour: ti.template(), extent: ti.template(),
                    flag: ti.template()):
     """Force and torque of all contacts on particle ``i``; their springs go into slot ``k + 1``."""
     F, T = x[k, i] * 0.0, spin[k, i] * 0.0
     room = partner.shape[2]
     before, after = 0, 0
     if radius[i] > 0.0 and tag[i - e * extent[COUNT]][SURFACE] >= 0:
-        for m in range(neighbour[i, 0] + extent[WALLS]):
+        for m in range(neighbour[i, 0] + extent[WALLS] + ti.static(int(has.obstacle))):
             other, n, L, delta, relative, W, turn, R, share, pair = locate(
-                has, e, i, m, k, x, v, spin, radius, surface, wall_normal, wall, tag, wall_kind, neighbour, extent)
+                has, e, i, m, k, x, v, spin, radius, surface, wall_normal, wall, obstacle_friction, tag, wall_kind,
+                distance, grid, neighbour, extent)
             if delta > 0.0:
                 kept, rolled = n * 0.0, spin[k, i] * 0.0
                 while before < room and partner[k, i, ti.min(before, room - 1)] >= 0 and (
@@ -165,14 +175,16 @@ def contact_forces(has: ti.template(), e, worker, i, k, x: ti.template(), v: ti.
 
 
 @ti.func
-def contact_forces_adjoint(has: ti.template(), part, e, i, k, x: ti.template(), v: ti.template(), spin: ti.template(),
-                           partner: ti.template(), stretch: ti.template(), roll: ti.template(), radius: ti.template(),
-                           surface: ti.template(), step: ti.template(), wall_normal: ti.template(), wall: ti.template(),
-                           tag: ti.template(), wall_kind: ti.template(), neighbour: ti.template(),
-                           extent: ti.template(), force_bar: ti.template(), torque_bar: ti.template(),
-                           stretch_bar: ti.template(), roll_bar: ti.template(), d_stretch: ti.template(),
-                           d_roll: ti.template(), d_surface: ti.template(), d_wall_normal: ti.template(),
-                           d_wall: ti.template()):
+def contact_forces_adjoint(has: ti.template(), part, e, i, k, x: ti.template(), v: ti.template(),
+                           spin: ti.template(), partner: ti.template(), stretch: ti.template(), roll: ti.template(),
+                           radius: ti.template(), surface: ti.template(), step: ti.template(),
+                           wall_normal: ti.template(), wall: ti.template(), obstacle_friction: ti.template(),
+                           tag: ti.template(), wall_kind: ti.template(), distance: ti.template(),
+                           grid: ti.template(), neighbour: ti.template(), extent: ti.template(),
+                           force_bar: ti.template(), torque_bar: ti.template(), stretch_bar: ti.template(),
+                           roll_bar: ti.template(), d_stretch: ti.template(), d_roll: ti.template(),
+                           d_surface: ti.template(), d_wall_normal: ti.template(), d_wall: ti.template(),
+                           d_obstacle_friction: ti.template()):
     """Adjoint of :func:`contact_forces` of all particles by what belongs to particle ``i``: position, velocity, spin,
     radius, time step; and its forces once more.
 
@@ -186,9 +198,10 @@ def contact_forces_adjoint(has: ti.template(), part, e, i, k, x: ti.template(), 
     before, after = 0, 0
     if radius[i] > 0.0 and tag[i - i0][SURFACE] >= 0:
         row = e * extent[SURFACES] + tag[i - i0][SURFACE]
-        for m in range(neighbour[i, 0] + extent[WALLS]):
+        for m in range(neighbour[i, 0] + extent[WALLS] + ti.static(int(has.obstacle))):
             other, n, L, delta, relative, W, turn, R, share, pair = locate(
-                has, e, i, m, k, x, v, spin, radius, surface, wall_normal, wall, tag, wall_kind, neighbour, extent)
+                has, e, i, m, k, x, v, spin, radius, surface, wall_normal, wall, obstacle_friction, tag, wall_kind,
+                distance, grid, neighbour, extent)
             if delta > 0.0:
                 at = -1
                 kept, rolled, z_bar, b_bar = n * 0.0, T * 0.0, n * 0.0, T * 0.0
@@ -245,13 +258,17 @@ def contact_forces_adjoint(has: ti.template(), part, e, i, k, x: ti.template(), 
                         d_surface[part, there] = d_surface[part, there] + ti.cast(their_bar, ti.f64)
                         h_bar = h_bar + step_bar
                 else:
-                    w = e * extent[WALLS] + m - neighbour[i, 0]
                     away_bar = L_bar - delta_bar
-                    x_bar = x_bar + away_bar * n
                     r_bar = r_bar + delta_bar + R_bar
                     h_bar = h_bar + step_bar
-                    d_wall_normal[part, w] = d_wall_normal[part, w] + ti.cast(n_bar + away_bar * x[k, i], ti.f64)
-                    d_wall[part, w] = d_wall[part, w] + ti.cast(ti.Vector([-away_bar, pair_bar[2]]), ti.f64)
+                    if m - neighbour[i, 0] < extent[WALLS]:
+                        w = e * extent[WALLS] + m - neighbour[i, 0]
+                        x_bar = x_bar + away_bar * n
+                        d_wall_normal[part, w] = d_wall_normal[part, w] + ti.cast(n_bar + away_bar * x[k, i], ti.f64)
+                        d_wall[part, w] = d_wall[part, w] + ti.cast(ti.Vector([-away_bar, pair_bar[2]]), ti.f64)
+                    elif ti.static(has.obstacle):
+                        x_bar = x_bar + sample_adjoint(has.dim, x[k, i], distance, grid, extent, away_bar, n_bar)
+                        d_obstacle_friction[part, e] = d_obstacle_friction[part, e] + ti.cast(pair_bar[2], ti.f64)
                     mine_bar = ti.Vector([hertz * pair_bar[0], pair_bar[1], 0.0, pair_bar[3]])
                     d_surface[part, row] = d_surface[part, row] + ti.cast(mine_bar, ti.f64)
     return F, T, x_bar, v_bar, spin_bar, r_bar, h_bar

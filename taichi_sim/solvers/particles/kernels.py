@@ -15,9 +15,9 @@ A3 = ti.types.ndarray(ndim=3)
 def one_step(
     has: ti.template(), shares: ti.template(), x: A2, v: A2, spin: A2, partner: A3, stretch: A3, roll: A3, mass: A1,
     radius: A1, spring: A1, bend_stiffness: A1, surface: A1, step: A1, gravity: A1, wall_normal: A1, wall: A1,
-    particle_force: A2, impulse: A2, group_force: A2, actuation: A2, tag: A1, edge: A1, head: A1, spring_of: A1,
-    bend: A1, bend_of: A1, wall_kind: A1, neighbour: A2, built: A1, free_velocity: A2, reach: A1, extent: A1, stale: A2,
-    flag: A1, envs: ti.i32, k: ti.i32, f: ti.i32,
+    obstacle_friction: A1, particle_force: A2, impulse: A2, group_force: A2, actuation: A2, tag: A1, edge: A1, head: A1,
+    spring_of: A1, bend: A1, bend_of: A1, wall_kind: A1, distance: A1, grid: A1, neighbour: A2, built: A1,
+    free_velocity: A2, reach: A1, extent: A1, stale: A2, flag: A1, envs: ti.i32, k: ti.i32, f: ti.i32,
 ):
     """Step of slot ``k`` in frame ``f``."""
     ti.loop_config(block_dim=SPREAD)
@@ -29,9 +29,9 @@ def one_step(
             for i in range(i0 + count * part // shares, i0 + count * (part + 1) // shares):
                 advance(
                     has, e, w, i, k, f, x, v, spin, partner, stretch, roll, mass, radius, spring, bend_stiffness,
-                    surface, step, gravity, wall_normal, wall, particle_force, impulse, group_force, actuation, tag,
-                    edge, head, spring_of, bend, bend_of, wall_kind, neighbour, built, free_velocity, reach, extent,
-                    stale, flag,
+                    surface, step, gravity, wall_normal, wall, obstacle_friction, particle_force, impulse, group_force,
+                    actuation, tag, edge, head, spring_of, bend, bend_of, wall_kind, distance, grid, neighbour, built,
+                    free_velocity, reach, extent, stale, flag,
                 )
 
 
@@ -40,11 +40,12 @@ def one_step(
 def one_step_adjoint(
     has: ti.template(), shares: ti.template(), x: A2, v: A2, spin: A2, partner: A3, stretch: A3, roll: A3, mass: A1,
     radius: A1, spring: A1, bend_stiffness: A1, surface: A1, step: A1, gravity: A1, wall_normal: A1, wall: A1,
-    particle_force: A2, impulse: A2, group_force: A2, actuation: A2, tag: A1, edge: A1, head: A1, spring_of: A1,
-    bend: A1, bend_of: A1, wall_kind: A1, neighbour: A2, free_velocity: A2, extent: A1, d_x: A1, d_v: A1, d_spin: A1,
-    d_stretch: A2, d_roll: A2, d_mass: A1, d_radius: A1, d_spring: A1, d_bend_stiffness: A1, d_surface: A2, d_step: A2,
-    d_gravity: A2, d_wall_normal: A2, d_wall: A2, d_particle_force: A2, d_impulse: A2, d_group_force: A3,
-    d_actuation: A3, force_bar: A1, torque_bar: A1, stretch_bar: A2, roll_bar: A2, envs: ti.i32, k: ti.i32, f: ti.i32,
+    obstacle_friction: A1, particle_force: A2, impulse: A2, group_force: A2, actuation: A2, tag: A1, edge: A1, head: A1,
+    spring_of: A1, bend: A1, bend_of: A1, wall_kind: A1, distance: A1, grid: A1, neighbour: A2, free_velocity: A2,
+    extent: A1, d_x: A1, d_v: A1, d_spin: A1, d_stretch: A2, d_roll: A2, d_mass: A1, d_radius: A1, d_spring: A1,
+    d_bend_stiffness: A1, d_surface: A2, d_step: A2, d_gravity: A2, d_wall_normal: A2, d_wall: A2,
+    d_obstacle_friction: A2, d_particle_force: A2, d_impulse: A2, d_group_force: A3, d_actuation: A3, force_bar: A1,
+    torque_bar: A1, stretch_bar: A2, roll_bar: A2, envs: ti.i32, k: ti.i32, f: ti.i32,
 ):
     ti.loop_config(block_dim=SPREAD)
     for spread in range(envs * shares * SPREAD):
@@ -66,10 +67,11 @@ def one_step_adjoint(
             for i in range(i0 + count * part // shares, i0 + count * (part + 1) // shares):
                 gather_adjoint(
                     has, part, e, i, k, f, x, v, spin, partner, stretch, roll, mass, radius, spring, bend_stiffness,
-                    surface, step, wall_normal, wall, particle_force, impulse, group_force, actuation, tag, edge, head,
-                    spring_of, bend, bend_of, wall_kind, neighbour, extent, d_x, d_v, d_spin, d_stretch, d_roll, d_mass,
-                    d_radius, d_spring, d_bend_stiffness, d_surface, d_step, d_wall_normal, d_wall, d_actuation,
-                    force_bar, torque_bar, stretch_bar, roll_bar,
+                    surface, step, wall_normal, wall, obstacle_friction, particle_force, impulse, group_force,
+                    actuation, tag, edge, head, spring_of, bend, bend_of, wall_kind, distance, grid, neighbour, extent,
+                    d_x, d_v, d_spin, d_stretch, d_roll, d_mass, d_radius, d_spring, d_bend_stiffness, d_surface,
+                    d_step, d_wall_normal, d_wall, d_obstacle_friction, d_actuation, force_bar, torque_bar, stretch_bar,
+                    roll_bar,
                 )
 
 
@@ -77,10 +79,11 @@ def one_step_adjoint(
 @ti.kernel
 def segment(
     has: ti.template(), x: A2, v: A2, spin: A2, partner: A3, stretch: A3, roll: A3, mass: A1, radius: A1, spring: A1,
-    bend_stiffness: A1, surface: A1, step: A1, gravity: A1, wall_normal: A1, wall: A1, particle_force: A2, impulse: A2,
-    group_force: A2, actuation: A2, tag: A1, edge: A1, head: A1, spring_of: A1, bend: A1, bend_of: A1, wall_kind: A1,
-    neighbour: A2, built: A1, free_velocity: A2, reach: A1, extent: A1, stale: A2, flag: A1, envs: ti.i32, k0: ti.i32,
-    k1: ti.i32, start: ti.i32, substeps: ti.i32, frames: ti.i32,
+    bend_stiffness: A1, surface: A1, step: A1, gravity: A1, wall_normal: A1, wall: A1, obstacle_friction: A1,
+    particle_force: A2, impulse: A2, group_force: A2, actuation: A2, tag: A1, edge: A1, head: A1, spring_of: A1,
+    bend: A1, bend_of: A1, wall_kind: A1, distance: A1, grid: A1, neighbour: A2, built: A1, free_velocity: A2,
+    reach: A1, extent: A1, stale: A2, flag: A1, envs: ti.i32, k0: ti.i32, k1: ti.i32, start: ti.i32, substeps: ti.i32,
+    frames: ti.i32,
 ):
     """Steps of slots ``k0 … k1``, ``substeps`` of them a frame; an environment stops where its lists are stale."""
     ti.loop_config(block_dim=SPREAD)
@@ -93,9 +96,9 @@ def segment(
                 for i in range(i0, i0 + count):
                     advance(
                         has, e, e, i, k, f, x, v, spin, partner, stretch, roll, mass, radius, spring, bend_stiffness,
-                        surface, step, gravity, wall_normal, wall, particle_force, impulse, group_force, actuation, tag,
-                        edge, head, spring_of, bend, bend_of, wall_kind, neighbour, built, free_velocity, reach, extent,
-                        stale, flag,
+                        surface, step, gravity, wall_normal, wall, obstacle_friction, particle_force, impulse,
+                        group_force, actuation, tag, edge, head, spring_of, bend, bend_of, wall_kind, distance, grid,
+                        neighbour, built, free_velocity, reach, extent, stale, flag,
                     )
                 k = k + 1
                 if stale[k - 1, e] == 1:
@@ -106,11 +109,12 @@ def segment(
 @ti.kernel
 def segment_adjoint(
     has: ti.template(), x: A2, v: A2, spin: A2, partner: A3, stretch: A3, roll: A3, mass: A1, radius: A1, spring: A1,
-    bend_stiffness: A1, surface: A1, step: A1, gravity: A1, wall_normal: A1, wall: A1, particle_force: A2, impulse: A2,
-    group_force: A2, actuation: A2, tag: A1, edge: A1, head: A1, spring_of: A1, bend: A1, bend_of: A1, wall_kind: A1,
-    neighbour: A2, free_velocity: A2, extent: A1, d_x: A1, d_v: A1, d_spin: A1, d_stretch: A2, d_roll: A2, d_mass: A1,
-    d_radius: A1, d_spring: A1, d_bend_stiffness: A1, d_surface: A2, d_step: A2, d_gravity: A2, d_wall_normal: A2,
-    d_wall: A2, d_particle_force: A2, d_impulse: A2, d_group_force: A3, d_actuation: A3, force_bar: A1, torque_bar: A1,
+    bend_stiffness: A1, surface: A1, step: A1, gravity: A1, wall_normal: A1, wall: A1, obstacle_friction: A1,
+    particle_force: A2, impulse: A2, group_force: A2, actuation: A2, tag: A1, edge: A1, head: A1, spring_of: A1,
+    bend: A1, bend_of: A1, wall_kind: A1, distance: A1, grid: A1, neighbour: A2, free_velocity: A2, extent: A1, d_x: A1,
+    d_v: A1, d_spin: A1, d_stretch: A2, d_roll: A2, d_mass: A1, d_radius: A1, d_spring: A1, d_bend_stiffness: A1,
+    d_surface: A2, d_step: A2, d_gravity: A2, d_wall_normal: A2, d_wall: A2, d_obstacle_friction: A2,
+    d_particle_force: A2, d_impulse: A2, d_group_force: A3, d_actuation: A3, force_bar: A1, torque_bar: A1,
     stretch_bar: A2, roll_bar: A2, envs: ti.i32, k0: ti.i32, k1: ti.i32, start: ti.i32, substeps: ti.i32,
     frames: ti.i32,
 ):
@@ -132,8 +136,9 @@ def segment_adjoint(
                 for i in range(i0, i0 + count):
                     gather_adjoint(
                         has, 0, e, i, k, f, x, v, spin, partner, stretch, roll, mass, radius, spring, bend_stiffness,
-                        surface, step, wall_normal, wall, particle_force, impulse, group_force, actuation, tag, edge,
-                        head, spring_of, bend, bend_of, wall_kind, neighbour, extent, d_x, d_v, d_spin, d_stretch,
-                        d_roll, d_mass, d_radius, d_spring, d_bend_stiffness, d_surface, d_step, d_wall_normal, d_wall,
-                        d_actuation, force_bar, torque_bar, stretch_bar, roll_bar,
+                        surface, step, wall_normal, wall, obstacle_friction, particle_force, impulse, group_force,
+                        actuation, tag, edge, head, spring_of, bend, bend_of, wall_kind, distance, grid, neighbour,
+                        extent, d_x, d_v, d_spin, d_stretch, d_roll, d_mass, d_radius, d_spring, d_bend_stiffness,
+                        d_surface, d_step, d_wall_normal, d_wall, d_obstacle_friction, d_actuation, force_bar,
+                        torque_bar, stretch_bar, roll_bar,
                     )

@@ -26,77 +26,84 @@ class StepLimit:
     particle: int
 
 
-def _stable(square: np.ndarray, rate: np.ndarray) -> np.ndarray:
-    """Limit of ``h`` for ``v' = v - h (ω² x + γ v)``, ``x' = x + h v'``: ``h² ω² + 2 h γ < 4``."""
-    with np.errstate(divide="ignore"):
-        return 4.0 / (rate + np.sqrt(rate * rate + 4.0 * square))
-
-
 def step_limit(plan: ParticlesPlan, values: Mapping[str, np.ndarray], speed: float = 0.0) -> StepLimit:
     """The largest allowed step for the parameters ``values`` (arrays by name, shaped as the solver's).
 
-    Springs: the matrices of stiffness and damping over mass have no eigenvalue above twice the sum of a particle's
-    springs over its mass (row sums). Bends likewise, with the second differences they are made of. Grains: as many
-    contacts as fit around one, for Hertz's law at the overlap of an impact with ``speed`` (m/s), one of them damped.
-    Positions are those of ``values["x"]`` (bends only).
+    For ``v' = v - h (ω² x + γ v)``, ``x' = x + h v'`` a step is stable while ``h² ω² + 2 h γ < 4``. The matrices of
+    stiffness and damping over mass have no eigenvalue above their largest sum of a row: twice the springs of a particle
+    over its mass; bends likewise, with the second differences they are made of. A grain has as many contacts as fit
+    around it, for Hertz's law at the overlap of an impact with ``speed`` (m/s), one of them damped. Bends need the
+    positions ``values["x"]``.
     """
     n = plan.particles
     mass = np.asarray(values["mass"], float).reshape(plan.envs, n)
-    held = np.asarray(values["tag"])[:, HELD] > 0
-    limits: dict[str, np.ndarray] = {}
+    causes: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # sums over a row of stiffness and damping
     if plan.edges:
         ends = np.asarray(plan.edges)[:, :2]
         spring = np.asarray(values["spring"], float).reshape(plan.envs, len(ends), 3)
-        stiff = np.stack([_sum(ends, np.repeat(s[:, 0], 2), n) for s in spring])
-        rate = np.stack([_sum(ends, np.repeat(s[:, 1], 2), n) for s in spring])
-        limits["springs"] = _stable(2 * stiff / mass, 2 * rate / mass)
+        stiff, damp = (2 * _sums(ends, np.repeat(spring[..., c], 2, axis=1), n) for c in (0, 1))
+        causes["springs"] = stiff, damp
     if plan.bends:
-        corner = np.asarray(plan.bends)
-        x = np.asarray(values["x"], float).reshape(plan.envs, n, plan.dim)
-        bend = np.asarray(values["bend_stiffness"], float).reshape(plan.envs, len(corner))
-        steep = []
-        for e in range(plan.envs):
-            a, b = (1.0 / np.maximum(np.linalg.norm(np.diff(x[e][corner[:, i : i + 2]], axis=1)[:, 0], axis=1), 1e-15)
-                    for i in (0, 1))  # fmt: skip
-            each = bend[e][:, None] * 2 * (a + b)[:, None] * np.column_stack([a, a + b, b])
-            steep.append(_sum(corner, each.ravel(), n))
-        limits["bends"] = _stable(np.stack(steep) / mass, np.zeros_like(mass))
+        causes["bends"] = _bends(plan, values), np.zeros_like(mass)
     if plan.grains:
-        limits["grains"] = _grain_limit(plan, values, mass, speed)
-    best = StepLimit(math.inf, "nothing", -1, -1)
-    for culprit, limit in limits.items():
-        limit = np.where(held, np.inf, limit)
-        at = int(np.argmin(limit))
-        if limit.flat[at] * SHARE < best.allowed:
-            best = StepLimit(float(limit.flat[at]) * SHARE, culprit, *divmod(at, n))
-    return best
+        causes["grains"] = _contacts(plan, values, mass, speed)
+    if not causes:
+        return StepLimit(math.inf, "nothing", -1, -1)
+    square, rate = (sum(cause[c] for cause in causes.values()) / mass for c in (0, 1))
+    with np.errstate(divide="ignore"):
+        limit = SHARE * 4.0 / (rate + np.sqrt(rate * rate + 4.0 * square))
+    limit[:, np.asarray(values["tag"])[:, HELD] > 0] = np.inf
+    at = np.unravel_index(int(np.argmin(limit)), limit.shape)
+    allowed = float(limit[at])
+    if not math.isfinite(allowed):
+        return StepLimit(math.inf, "nothing", -1, -1)
+    culprit = max(causes, key=lambda name: allowed**2 * causes[name][0][at] + 2 * allowed * causes[name][1][at])
+    return StepLimit(allowed, culprit, int(at[0]), int(at[1]))
 
 
-def _sum(ends: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
-    return np.bincount(ends.ravel(), weights=values, minlength=count)
+def _sums(ends: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
+    """(envs, count) sums over particles of ``values`` (envs, entries of ``ends``)."""
+    return np.stack([np.bincount(ends.ravel(), weights=v, minlength=count) for v in values])
 
 
-def _grain_limit(plan: ParticlesPlan, values: Mapping[str, np.ndarray], mass: np.ndarray, speed: float) -> np.ndarray:
-    """Contacts of each grain with one of its own kind, or with a compliant wall where there are such.
+def _bends(plan: ParticlesPlan, values: Mapping[str, np.ndarray]) -> np.ndarray:
+    corner = np.asarray(plan.bends)
+    x = np.asarray(values["x"], float).reshape(plan.envs, plan.particles, plan.dim)
+    bend = np.asarray(values["bend_stiffness"], float).reshape(plan.envs, len(corner))
+    sides = [np.linalg.norm(x[:, corner[:, i + 1]] - x[:, corner[:, i]], axis=-1) for i in (0, 1)]
+    a, b = (1.0 / np.maximum(side, 1e-15) for side in sides)
+    each = (2 * bend * (a + b))[..., None] * np.stack([a, a + b, b], axis=-1)
+    return _sums(corner, each.reshape(plan.envs, -1), plan.particles)
+
+
+def _contacts(
+    plan: ParticlesPlan, values: Mapping[str, np.ndarray], mass: np.ndarray, speed: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Grains all around of the stiffest surface there is, and as many compliant walls as meet in a corner.
 
     A tangential spring with 2/7 of the stiffness moves 7/2 times as easily: all directions are as stiff as the normal.
     """
     row = np.asarray(values["tag"])[:, SURFACE]
     radius = np.asarray(values["radius"], float).reshape(mass.shape)
-    surface = np.asarray(values["surface"], float).reshape(plan.envs, plan.surfaces, 4)[:, np.maximum(row, 0)]
+    surface = np.asarray(values["surface"], float).reshape(plan.envs, plan.surfaces, 4)
+    K, damping = surface[:, np.maximum(row, 0), 0], surface[:, np.maximum(row, 0), 1]
     counts = (row >= 0) & (radius > 0)
-    walls = COMPLIANT in plan.walls
-    reduced = np.where(counts, radius if walls else 0.5 * radius, 1.0)
-    K = surface[..., 0] * (1.0 if walls else 0.5)
-    if plan.hertz:
-        K = 4.0 / 3.0 * K * np.sqrt(reduced)
+    largest = np.where(counts, radius, 0).max(axis=1, keepdims=True)
+    stiffest = surface[..., 0].max(axis=1, keepdims=True)
+    walls = min(plan.dim, plan.walls.count(COMPLIANT) + (1 if plan.obstacle else 0))
+    among = K * stiffest / np.maximum(K + stiffest, 1e-300)
     exponent = 1.5 if plan.hertz else 1.0
-    pair_mass = mass if walls else 0.5 * mass
-    # depth of an impact: K δ^(p+1) / (p+1) = m w² / 2
-    depth = (0.5 * (exponent + 1) * pair_mass * speed**2 / np.maximum(K, 1e-300)) ** (1 / (exponent + 1))
-    if plan.hertz:
-        depth = np.maximum(depth, 1e-6 * reduced)
-    slope = exponent * K * depth ** (exponent - 1) if plan.hertz else K
-    square = 2 * MOST_CONTACTS[plan.dim] * slope / mass
-    rate = 2 * slope / mass * depth / exponent * surface[..., 1]  # one impact at a time
-    return np.where(counts, _stable(square, rate), np.inf)
+    square, rate = np.zeros_like(mass), np.zeros_like(mass)
+    between = radius * largest / np.maximum(radius + largest, 1e-300)
+    for number, stiff, reduced in ((MOST_CONTACTS[plan.dim], among, between), (walls, K, radius)):
+        if plan.hertz:
+            stiff = 4.0 / 3.0 * stiff * np.sqrt(reduced)
+        # depth of an impact on something that does not move: K δ^(p+1) / (p+1) = m w² / 2
+        depth = (0.5 * (exponent + 1) * mass * speed**2 / np.maximum(stiff, 1e-300)) ** (1 / (exponent + 1))
+        if plan.hertz:
+            depth = np.maximum(depth, 1e-6 * reduced)
+        slope = exponent * stiff * depth ** (exponent - 1)
+        square = square + 2 * number * slope
+        if number:
+            rate = np.maximum(rate, 2 * slope * depth / exponent * damping)
+    return np.where(counts, square, 0.0), np.where(counts, rate, 0.0)

@@ -23,11 +23,12 @@ def advance(
     has: ti.template(), e, worker, i, k, f, x: ti.template(), v: ti.template(), spin: ti.template(),
     partner: ti.template(), stretch: ti.template(), roll: ti.template(), mass: ti.template(), radius: ti.template(),
     spring: ti.template(), bend_stiffness: ti.template(), surface: ti.template(), step: ti.template(),
-    gravity: ti.template(), wall_normal: ti.template(), wall: ti.template(), particle_force: ti.template(),
-    impulse: ti.template(), group_force: ti.template(), actuation: ti.template(), tag: ti.template(),
-    edge: ti.template(), head: ti.template(), spring_of: ti.template(), bend: ti.template(), bend_of: ti.template(),
-    wall_kind: ti.template(), neighbour: ti.template(), built: ti.template(), free_velocity: ti.template(),
-    reach: ti.template(), extent: ti.template(), stale: ti.template(), flag: ti.template(),
+    gravity: ti.template(), wall_normal: ti.template(), wall: ti.template(), obstacle_friction: ti.template(),
+    particle_force: ti.template(), impulse: ti.template(), group_force: ti.template(), actuation: ti.template(),
+    tag: ti.template(), edge: ti.template(), head: ti.template(), spring_of: ti.template(), bend: ti.template(),
+    bend_of: ti.template(), wall_kind: ti.template(), distance: ti.template(), grid: ti.template(),
+    neighbour: ti.template(), built: ti.template(), free_velocity: ti.template(), reach: ti.template(),
+    extent: ti.template(), stale: ti.template(), flag: ti.template(),
 ):
     """Gather what acts on particle ``i`` in slot ``k`` and write slot ``k + 1``."""
     h, keep, m = step[e][0], ti.exp(-step[e][0] * step[e][1]), mass[i]
@@ -38,7 +39,8 @@ def advance(
         if (x[k, i] - built[i]).norm_sqr() > reach[0][1]:
             stale[k, e] = 1
         push, T = contact_forces(has, e, worker, i, k, x, v, spin, partner, stretch, roll, radius, surface, step,
-                                 wall_normal, wall, tag, wall_kind, neighbour, extent, flag)
+                                 wall_normal, wall, obstacle_friction, tag, wall_kind, distance, grid, neighbour,
+                                 extent, flag)
         F = F + push
         spin[k + 1, i] = spin[k, i]
         if t[HELD] == 0 and radius[i] > 0.0:
@@ -130,15 +132,15 @@ def gather_adjoint(
     has: ti.template(), part, e, i, k, f, x: ti.template(), v: ti.template(), spin: ti.template(),
     partner: ti.template(), stretch: ti.template(), roll: ti.template(), mass: ti.template(), radius: ti.template(),
     spring: ti.template(), bend_stiffness: ti.template(), surface: ti.template(), step: ti.template(),
-    wall_normal: ti.template(), wall: ti.template(), particle_force: ti.template(), impulse: ti.template(),
-    group_force: ti.template(), actuation: ti.template(), tag: ti.template(), edge: ti.template(),
-    head: ti.template(), spring_of: ti.template(), bend: ti.template(), bend_of: ti.template(),
-    wall_kind: ti.template(), neighbour: ti.template(), extent: ti.template(), d_x: ti.template(),
-    d_v: ti.template(), d_spin: ti.template(), d_stretch: ti.template(), d_roll: ti.template(),
-    d_mass: ti.template(), d_radius: ti.template(), d_spring: ti.template(), d_bend_stiffness: ti.template(),
-    d_surface: ti.template(), d_step: ti.template(), d_wall_normal: ti.template(), d_wall: ti.template(),
-    d_actuation: ti.template(), force_bar: ti.template(), torque_bar: ti.template(), stretch_bar: ti.template(),
-    roll_bar: ti.template(),
+    wall_normal: ti.template(), wall: ti.template(), obstacle_friction: ti.template(), particle_force: ti.template(),
+    impulse: ti.template(), group_force: ti.template(), actuation: ti.template(), tag: ti.template(),
+    edge: ti.template(), head: ti.template(), spring_of: ti.template(), bend: ti.template(), bend_of: ti.template(),
+    wall_kind: ti.template(), distance: ti.template(), grid: ti.template(), neighbour: ti.template(),
+    extent: ti.template(), d_x: ti.template(), d_v: ti.template(), d_spin: ti.template(), d_stretch: ti.template(),
+    d_roll: ti.template(), d_mass: ti.template(), d_radius: ti.template(), d_spring: ti.template(),
+    d_bend_stiffness: ti.template(), d_surface: ti.template(), d_step: ti.template(), d_wall_normal: ti.template(),
+    d_wall: ti.template(), d_obstacle_friction: ti.template(), d_actuation: ti.template(), force_bar: ti.template(),
+    torque_bar: ti.template(), stretch_bar: ti.template(), roll_bar: ti.template(),
 ):
     """Second phase: from the forces on particle ``i`` and its neighbours to what belongs to particle ``i``."""
     h, m, r = step[e][0], mass[i], radius[i]
@@ -155,9 +157,9 @@ def gather_adjoint(
     m_bar, h_bar = 0.0 * m, 0.0 * h
     if ti.static(has.grains):
         push, T, there_bar, motion_bar, spin_bar, r_bar, step_bar = contact_forces_adjoint(
-            has, part, e, i, k, x, v, spin, partner, stretch, roll, radius, surface, step, wall_normal, wall, tag,
-            wall_kind, neighbour, extent, force_bar, torque_bar, stretch_bar, roll_bar, d_stretch, d_roll, d_surface,
-            d_wall_normal, d_wall)
+            has, part, e, i, k, x, v, spin, partner, stretch, roll, radius, surface, step, wall_normal, wall,
+            obstacle_friction, tag, wall_kind, distance, grid, neighbour, extent, force_bar, torque_bar, stretch_bar,
+            roll_bar, d_stretch, d_roll, d_surface, d_wall_normal, d_wall, d_obstacle_friction)
         F = F + push
         x_bar = x_bar + there_bar
         v_bar = v_bar + motion_bar

@@ -13,8 +13,8 @@ A2 = ti.types.ndarray(ndim=2)
 #: A loop of few iterations runs on one thread; iterate ``SPREAD`` times as often and act on every ``SPREAD``-th.
 SPREAD = 512
 
-#: Place of what in ``extent``.
-COUNT, EDGES, BENDS, SURFACES, WALLS, GROUPS, ACTUATORS, BUCKETS = 0, 1, 2, 3, 4, 5, 6, 7
+#: Place of what in ``extent``; nodes along each axis of the obstacle's grid come last.
+COUNT, EDGES, BENDS, SURFACES, WALLS, GROUPS, ACTUATORS, BUCKETS, NODES = 0, 1, 2, 3, 4, 5, 6, 7, 8
 
 #: ``flag``: more neighbours or contacts than there is room for.
 CROWDED = 1

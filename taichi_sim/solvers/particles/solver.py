@@ -11,6 +11,7 @@ from taichi_sim.core.store import Store
 from taichi_sim.runtime import Runtime
 from taichi_sim.solvers.particles import kernels, search
 from taichi_sim.solvers.particles.arrays import ParticlesPlan, declare, domain_sizes
+from taichi_sim.solvers.particles.obstacle import samples
 
 #: What went wrong in a rollout; :class:`ParticlesTrouble`.
 CROWDED, NOT_FINITE, TOO_FAST = search.CROWDED, 2, 3
@@ -47,6 +48,10 @@ class ParticlesSolver:
     """State, parameters and launches of one compiled scene; a :class:`~taichi_sim.timeline.timeline.Stepper`.
 
     ``slots`` is one more than the longest segment, ``substeps`` the number of steps in a frame.
+
+    Another solver that acts on the particles steps one slot at a time (``forward(k, k + 1, True)``, later
+    ``backward(k, k + 1)``): where the plan is ``coupled`` it writes ``impulse[k]`` (N s) before a step and finds
+    ``d_impulse[k]`` after the step's backward sweep.
     """
 
     def __init__(
@@ -65,7 +70,7 @@ class ParticlesSolver:
     def _fill_constants(self) -> None:
         p, store = self.plan, self.store
         counts = (p.particles, len(p.edges), len(p.bends), p.surfaces, len(p.walls), p.groups, p.actuators, p.buckets)
-        store.write("extent", np.array(counts, np.int32))
+        store.write("extent", np.array([*counts, *p.obstacle, *([0] * (3 - len(p.obstacle)))], np.int32))
         head = np.zeros((p.particles + 1, 2), np.int32)
         for column, name, rows, ends in ((0, "spring_of", p.edges, 2), (1, "bend_of", p.bends, 3)):
             if rows:
@@ -79,6 +84,15 @@ class ParticlesSolver:
         store.zero(["tag", "flag", "stale", "radius", "group_force", "actuation", "particle_force", "impulse", "spin"])
         store.zero(["surface", "stretch", "roll", "neighbour"])
         store.write("partner", np.full(store.view("partner").shape, -1, np.int32))
+
+    def set_obstacle(self, distance: np.ndarray, origin: np.ndarray, spacing: float) -> None:
+        """Distances, m, positive outside, at the nodes of a grid: shaped as ``plan.obstacle``, node 0 at ``origin``."""
+        if np.shape(distance) != self.plan.obstacle:
+            raise ValueError(f"the plan has an obstacle of {self.plan.obstacle} nodes, got {np.shape(distance)}")
+        grid = np.zeros((1, 4))
+        grid[0, : self.plan.dim], grid[0, 3] = origin, 1.0 / spacing
+        self.store.write("grid", grid)
+        self.store.write("distance", samples(distance, spacing))
 
     # ---- launches, compiled when first needed ----
 
