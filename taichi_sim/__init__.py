@@ -30,6 +30,8 @@ _WHERE = {
             "Rigid",
             "Marker",
             "Joint",
+            "Springs",
+            "Grains",
             "Obstacle",
             "Field",
             "Actuator",

@@ -19,7 +19,8 @@ def shortened(scene: "Scene", model: "Model", frames: int) -> "Scene":
     short = scene.copy()
     short.duration = frames * frame_dt
     short.solver.dt = frame_dt / model.substeps
-    short.solver.max_speed = model.limit.max_speed
+    if np.isfinite(model.limit.max_speed):
+        short.solver.max_speed = model.limit.max_speed
     for whole, cut in ((model.scene.actuators, short.actuators), (model.scene.fields, short.fields)):
         for name, entry in cut.items():
             signal = whole[name].signal

@@ -73,7 +73,7 @@ class Family(ABC):
         """Its points at time 0."""
 
     @abstractmethod
-    def check(self, start: State) -> None:
+    def check(self, values: Values, start: State) -> None:
         """Raise :class:`RolloutError` for a start that cannot be."""
 
     @abstractmethod

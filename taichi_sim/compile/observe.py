@@ -1,8 +1,9 @@
 """Observables: what can be read from a state by path, with the derivative where there is one.
 
-Paths: ``bodies.B.<quantity>``, ``bodies.B.regions.R.<quantity>``, ``rigid.B.<quantity>``,
-``rigid.B.markers.M.<quantity>``, ``joints.J.position``, ``joints.J.velocity``, or ``<quantity>`` of everything
-together. Sums are written without matrix products, which may add up in another order on another number of threads.
+Paths: ``bodies.B.<quantity>``, ``bodies.B.regions.R.<quantity>``, likewise of ``springs`` and ``grains``;
+``rigid.B.<quantity>``, ``rigid.B.markers.M.<quantity>``; ``joints.J.position``, ``joints.J.velocity``; or
+``<quantity>`` of everything together. Sums are written without matrix products, which may add up in another order on
+another number of threads.
 """
 
 from collections.abc import Callable
@@ -172,11 +173,21 @@ JOINT = {
     "velocity": Quantity("rate", "rad/s, m/s", *_only("rate"), scalar=True),
 }
 
+#: Of springs and grains, and of regions of theirs.
+POINTS = {
+    name: QUANTITIES[name]
+    for name in ("position", "velocity", "center_of_mass", "mean_velocity", "momentum", "kinetic_energy", "mass")
+}
+
 #: What can be observed of an entry of each table, and of its parts.
-TABLES = {"bodies": QUANTITIES, "rigid": RIGID, "joints": JOINT}
-REGIONS: dict[str, dict[str, Quantity]] = {"bodies": QUANTITIES, "rigid": MARKER, "joints": {}}
+TABLES = {"bodies": QUANTITIES, "rigid": RIGID, "joints": JOINT, "springs": POINTS, "grains": POINTS}
+REGIONS: dict[str, dict[str, Quantity]] = {
+    "bodies": QUANTITIES, "rigid": MARKER, "joints": {}, "springs": POINTS, "grains": POINTS,
+}  # fmt: skip
 #: What the parts of an entry are called.
-PARTS = {"bodies": "regions", "rigid": "markers", "joints": "parts"}
+PARTS = {
+    "bodies": "regions", "rigid": "markers", "joints": "parts", "springs": "regions", "grains": "regions",
+}  # fmt: skip
 
 
 def select(model: Model, path: str) -> tuple[Quantity, np.ndarray]:
@@ -186,7 +197,7 @@ def select(model: Model, path: str) -> tuple[Quantity, np.ndarray]:
     parts = path.split(".")
     if len(parts) == 1:
         if path not in WHOLE:
-            whole = [n for n in names(model) if not n.startswith(("bodies.", "rigid.", "joints.", "actuators."))]
+            whole = [n for n in names(model) if not n.startswith((*(f"{table}." for table in TABLES), "actuators."))]
             raise ValueError(f"{path!r} cannot be observed; {unknown('observable', path, whole)}")
         return WHOLE[path], model.massive
     table, parted = parts[0], PARTS.get(parts[0], "")

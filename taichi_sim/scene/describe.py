@@ -13,6 +13,7 @@ from taichi_sim.scene.kinds import kinds
 _KINDS = {
     "laws": "law",
     "shapes": "shape",
+    "networks": "network",
     "actuators": "actuator",
     "signals": "signal",
     "objectives": "objective",
@@ -30,6 +31,8 @@ _TABLES = {
     "rigid.NAME.markers.NAME": schema.Marker,
     "robots.NAME": robots.Robot,
     "joints.NAME": schema.Joint,
+    "springs.NAME": schema.Springs,
+    "grains.NAME": schema.Grains,
     "obstacles.NAME": schema.Obstacle,
     "fields.NAME": schema.Field,
     "actuators.NAME": schema.Actuator,
@@ -40,8 +43,9 @@ _TABLES = {
 
 
 def describe() -> dict[str, list[dict[str, Any]]]:
-    """Rows of ``name, doc, parameters`` for ``laws, materials, shapes, actuators, signals, objectives, fields`` and
-    the fixed ``tables``; a parameter has ``name, unit, default, range, shape, kind, doc``. Only plain values.
+    """Rows of ``name, doc, parameters`` for ``laws, materials, shapes, networks, actuators, signals, objectives,
+    fields`` and the fixed ``tables``; a parameter has ``name, unit, default, range, shape, kind, doc``. Only plain
+    values.
     """
     found = {
         title: [{"name": k.name, "doc": k.doc, "parameters": [_row(p) for p in k.parameters]} for k in kinds(what)]

@@ -28,12 +28,16 @@ from taichi_sim.scene.schema import Scene
 from taichi_sim.simulation.turns import exclusive
 from taichi_sim.simulation.world import World
 from taichi_sim.solvers.mpm.solver import Trouble
+from taichi_sim.solvers.particles.solver import ParticlesTrouble
 from taichi_sim.solvers.rigid.solver import RigidTrouble
 from taichi_sim.timeline.schedule import Costs, Schedule, make_schedule, parse_memory
 from taichi_sim.timeline.tape import off_tape
 from taichi_sim.timeline.timeline import Timeline
 
 log = logging.getLogger("taichi_sim")
+
+#: What ends a rollout, and the family whose solver raises it.
+TROUBLES = {Trouble: "continuum", RigidTrouble: "rigid", ParticlesTrouble: "particles"}
 
 #: What a state is seen as, and what of it has adjoints: of points, and of joints.
 STATE = ("x", "v", "C", "F")
@@ -97,7 +101,7 @@ class Engine:
         self._overlapping: list[str] = []  # these are among the notes too
         if (soft := self.model.continuum) is not None:
             duration = float(self.model.scene.duration)
-            self.notes += resolution_notes(soft.plan, precision, self.model.limit.max_speed, duration)
+            self.notes += resolution_notes(soft.plan, precision, soft.limit.max_speed, duration)
             self._overlaps = Overlaps(soft.contacts, soft.slices)
             self._overlapping = self._overlaps.notes(self._values, soft.begin(self._values)["x"])
         families = self.model.families.values()
@@ -217,7 +221,7 @@ class Engine:
         parts = {name: family.begin(self._values) for name, family in self._families()}
         first: dict[str, np.ndarray] = {}
         for name, family in self._families():
-            family.check(parts[name])
+            family.check(self._values, parts[name])
             family.apply(self._values, world.solvers[name])
             first |= world.named(name, family.first(self._values, parts[name]))
         start = self._joined(parts.values())
@@ -262,8 +266,8 @@ class Engine:
         try:
             with off_tape():
                 self._timeline.run(first, look, taped)
-        except (Trouble, RigidTrouble) as trouble:
-            name = "continuum" if isinstance(trouble, Trouble) else "rigid"
+        except tuple(TROUBLES) as trouble:
+            name = TROUBLES[type(trouble)]
             raise self.model.families[name].explain(world.solvers[name], trouble, self._values) from None
         self._doubt(collapse.notes())
         if record:
@@ -315,12 +319,12 @@ class Engine:
 
     def _inertias(self) -> np.ndarray | None:
         """(envs, points, 3, 3) moments of inertia of points that have any; ``None`` where none has."""
-        rigid = self.model.rigid
-        own = None if rigid is None else rigid.inertias(self._values)
-        if rigid is None or own is None:
+        found = [(family.points, family.inertias(self._values)) for _, family in self._families()]
+        if all(own is None for _, own in found):
             return None
         out = np.zeros((self.envs, self.n, 3, 3))
-        out[:, rigid.points] = own
+        for points, own in found:
+            out[:, points] = 0.0 if own is None else own
         return out
 
     def _doubt(self, notes: list[str]) -> None:
@@ -346,8 +350,8 @@ class Engine:
         dt = float(self._values["dt"].max())
         if dt > limit.allowed * (1 + slack):
             raise RolloutError(
-                f"dt = {dt:.3g} s is too large for body {limit.body!r}{self.model.in_environment(self._values)} as it "
-                f"is now (waves of {limit.wave_speed:.3g} m/s): allowed is {limit.text} s; "
+                f"dt = {dt:.3g} s is too large for {limit.culprit}{self.model.in_environment(self._values)} as it "
+                f"is now ({limit.why}): allowed is {limit.text} s; "
                 "give the design bounds that include this value, or set solver.dt"
             )
 

@@ -59,7 +59,7 @@ class RigidFamily(Family):
     def begin(self, values: Values) -> State:
         return self._points(values, self.joints.forward(values, self.start.motion(values)))
 
-    def check(self, start: State) -> None:
+    def check(self, values: Values, start: State) -> None:
         where = start["x"][:, self.centres]
         outside = ((where < self.lower) | (where > self.upper)).any(axis=2)
         if outside.any():
