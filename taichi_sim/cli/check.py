@@ -12,7 +12,6 @@ from taichi_sim.cli.console import Console, clock
 from taichi_sim.cli.parser import Parser, whole
 
 if TYPE_CHECKING:
-    from taichi_sim.scene.schema import Scene
     from taichi_sim.simulation import Simulation
 
 EXAMPLES = """  taichi-sim check throw
@@ -57,29 +56,27 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace, console: Console) -> int:
     scene = common.load_scene(arguments)
-    from taichi_sim.cli.shorten import shortened
     from taichi_sim.scene.paths import match
     from taichi_sim.simulation import Simulation
 
     settings = {name: getattr(arguments, name) for name in ("arch", "threads", "seed")}
     began = time.perf_counter()
-    with Simulation(scene, precision="f64", segment=common.SEGMENT, **settings) as whole_sim:
-        console.facts([*common.facts(whole_sim), common.how(whole_sim)])
-        _check_scalar(arguments.of, whole_sim)
-        patterns = arguments.wrt or [d.path for d in whole_sim.design]
+    with Simulation(scene, precision="f64", memory=arguments.memory, **settings) as sim:
+        console.facts([*common.facts(sim), common.how(sim)])
+        _check_scalar(arguments.of, sim)
+        patterns = arguments.wrt or [d.path for d in sim.design]
         if not patterns:
             raise ValueError("the scene has no [[design]] entry: say with respect to what (--wrt PATH)")
-        paths = list(dict.fromkeys(path for pattern in patterns for path in match(whole_sim.model.values, pattern)))
-        sizes = [whole_sim.get(path).size for path in paths]
+        paths = list(dict.fromkeys(path for pattern in patterns for path in match(sim.model.values, pattern)))
+        sizes = [sim.get(path).size for path in paths]
         if arguments.horizon:
-            horizon, why = min(arguments.horizon, whole_sim.frames), "as asked"
+            horizon, why = min(arguments.horizon, sim.frames), "as asked"
         else:
             with console.progress("looking for contact") as update:
-                horizon, why = _horizon(whole_sim, sizes, arguments.full, update)
-        short = shortened(scene, whole_sim.model, horizon)
-    console.line(f"horizon    {horizon} of {scene.frames} frames ({why})")
-    with Simulation(short, precision="f64", memory=arguments.memory, **settings) as sim:
-        _move(sim, short, arguments.seed)
+                horizon, why = _horizon(sim, sizes, arguments.full, update)
+        sim.horizon = horizon
+        console.line(f"horizon    {horizon} of {scene.frames} frames ({why})")
+        _move(sim, arguments.seed)
         with console.progress("checking") as update:
             done = iter(range(len(paths)))
             report = sim.check_gradients(
@@ -119,7 +116,7 @@ def _check_scalar(of: str, sim: "Simulation") -> None:
         raise ValueError(f"--of {of}: is more than one number; a gradient is of one, for example {near}")
 
 
-def _move(sim: "Simulation", scene: "Scene", seed: int) -> None:
+def _move(sim: "Simulation", seed: int) -> None:
     """Away from symmetric starts: where an optimisation would spread a variable, it is moved further."""
     rng = np.random.default_rng(seed)
     for d in sim.design:

@@ -194,7 +194,8 @@ def best_scene(scene: "Scene", result: "OptimizationResult", max_speed: float) -
 
     found = set_values(scene, result.parameters)
     found.name = scene.title
-    found.solver.max_speed = max_speed
+    if math.isfinite(max_speed):  # rigid bodies alone have no limit
+        found.solver.max_speed = max_speed
     free = {d.path: d for d in design_variables(scene) if d.quantity.scale == "log"}
     entries: list[Design] = []
     for entry in found.design:

@@ -2,12 +2,10 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from taichi_sim.cli import check
 from taichi_sim.cli.check import WALLS, first_contacts
-from taichi_sim.cli.shorten import shortened
 from taichi_sim.scene.edit import set_values
 from taichi_sim.scene.schema import Scene
 from taichi_sim.simulation import Simulation
@@ -113,22 +111,6 @@ def test_an_obstacle_is_reached_before_anything_is_checked(cli, tiny):
 def test_nothing_touches(cli, tiny):
     answer = cli("check", tiny, "--set", "bodies.block.position=[0,0.4]", "gravity=0", "bodies.block.velocity=0")
     assert answer.code == 0 and "nothing touches" in answer.out
-
-
-def test_shortened_scene_takes_the_same_steps(tiny):
-    table = Scene.load(tiny).to_dict()
-    table["actuators"]["pull"]["signal"] = {"kind": "array", "values": [0.1 * k for k in range(10)]}
-    table["design"] = [{"path": "actuators.*.signal.values"}]
-    scene = Scene.from_dict(table)
-    with Simulation(scene, precision="f64") as whole:
-        whole.run(record=True)
-        short = shortened(scene, whole.model, 4)
-        first, dt = whole.rollout.position[4].copy(), whole.dt
-    with Simulation(short, precision="f64") as sim:
-        sim.run(record=True)
-        assert sim.frames == 4 and sim.dt == dt
-        np.testing.assert_array_equal(sim.rollout.position[4], first)
-    assert scene.frames == 10 and len(scene.actuators["pull"].signal.values) == 10  # untouched
 
 
 def test_a_scene_without_design_needs_wrt(cli, tiny, tmp_path):
