@@ -119,3 +119,18 @@ def test_a_scene_without_design_needs_wrt(cli, tiny, tmp_path):
     answer = cli("check", "fixed.toml")
     assert answer.code == 2 and len(answer.lines) == 1 and "--wrt" in answer.err
     assert cli("check", "fixed.toml", "--wrt", "gravity", "--horizon", "2").code == 0
+
+
+def test_spread_of_gradients_over_nearby_starts(cli, tiny, tmp_path):
+    words = ("--spread", "8", "--around", "gravity=[0.1, 0.2]", "--wrt", "bodies.block.velocity", "--horizon", "4")
+    answer = cli("check", tiny, *words, "--json", "s.json")
+    assert answer.code == 0, answer.err
+    found = json.loads((tmp_path / "s.json").read_text())
+    (row,) = found["spread"]
+    assert row["wrt"] == "bodies.block.velocity" and len(row["mean"]) == 2 and row["slope"] is None
+    assert found["samples"] == 8 and found["horizon"] == 4 and "4 perturbed numbers need at least 10" in answer.out
+    assert "mean gradient" in answer.out and "4 of 10 frames, 8 starts" in answer.out
+    answer = cli("check", tiny, "--around", "gravity=0.1")
+    assert answer.code == 2 and "give --spread too" in answer.err
+    answer = cli("check", tiny, "--spread", "4", "--around", "gravity")
+    assert answer.code == 2 and "--around 'gravity': write PATH=VALUE" in answer.err
