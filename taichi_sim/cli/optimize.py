@@ -108,8 +108,8 @@ def _optimize(arguments: argparse.Namespace, console: Console) -> int:
     common.wrote(console, "best", best.save(folder / "best.toml"))
     losses = [math.nan if x is None else x for x in result.loss]
     norms = [math.nan if x is None else x for x in result.grad_norm]
-    stages = [(stage["first"], f"{stage['horizon']} frames") for stage in result.stages]
-    plot = plot_progress(folder / "progress.png", losses, norms, result.best_iteration, scene.title, stages)
+    named = [(stage["first"], f"{stage['horizon']} frames") for stage in result.stages]
+    plot = plot_progress(folder / "progress.png", losses, norms, result.best_iteration, scene.title, named)
     common.wrote(console, "plot", plot)
     if video:
         from taichi_sim.film import before_after
