@@ -285,13 +285,13 @@ class Engine:
                 turned.append(self._rotations(self._look(k, ("F",)) if self.model.rigid is not None else {}))
                 frames.append(state["x"][0].astype(np.float32))
             if watched:
-                seen = self._whole(k)
+                seen = self._seen(k)
                 collapse.look(seen["F"], self.frame_dt * f)
                 states = [self._observed_state(seen, e, watched) for e in range(self.envs)]
                 for path, (quantity, points) in watched.items():
                     traces[path].append(np.stack([quantity.value(s, points) for s in states]))
             if f == self.horizon:
-                self._final = self._whole(k)
+                self._final = self._seen(k)
                 if soft is not None:
                     final = {name: self._final[name][:, soft.points] for name in STATE}
                     diagnose.check_final(soft, final, self.horizon * self.substeps)
@@ -349,7 +349,7 @@ class Engine:
         parts = [family.look(solvers[name], k, names) for name, family in self._families()]
         return parts[0] if len(parts) == 1 else self._joined(parts)
 
-    def _whole(self, k: int) -> State:
+    def _seen(self, k: int) -> State:
         """All there is to be seen of slot ``k``."""
         found = self._look(k, STATE)
         if self.model.joints and self.model.rigid is not None:
