@@ -1,4 +1,4 @@
-"""B10: a cube that is tossed onto a table. Friction is identified by gradient on some recorded tosses, and tried on others.
+"""B10: tossed cubes. Friction is identified by gradient on some recorded tosses, and tried on others.
 
 Data: Pfrommer, Halm and Posa, "ContactNets" (CoRL 2020), github.com/DAIRLab/contact-nets: a cube of .1048 m and .37 kg
 at 148 frames/s; ``state`` rows of position (m), quaternion w x y z, velocity (m/s, backward difference) and angular
