@@ -5,7 +5,13 @@ import pytest
 
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.shapes.distance import (
-    BOX, CAPSULE, CYLINDER, PLANE, SPHERE, shape_distance, shape_distance_adjoint,
+    BOX,
+    CAPSULE,
+    CYLINDER,
+    PLANE,
+    SPHERE,
+    shape_distance,
+    shape_distance_adjoint,
 )  # fmt: skip
 from taichi_sim.solvers.shapes.samples import BEYOND, sampled_distance
 
