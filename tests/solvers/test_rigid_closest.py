@@ -15,7 +15,7 @@ from taichi_sim.solvers.rigid.closest import (
     closest_adjoint,
 )
 
-A1 = ti.types.ndarray(ndim=1)
+A2 = ti.types.ndarray(ndim=2)
 KINDS = {
     "point-plane": POINT_PLANE, "point-point": POINT_POINT, "point-line": POINT_LINE, "point-rim": POINT_RIM,
     "rim-plane": RIM_PLANE, "line-line": LINE_LINE,
@@ -23,36 +23,35 @@ KINDS = {
 
 
 @ti.func
-def three(x: ti.template(), at: ti.template()):
-    return ti.Vector([x[at], x[at + 1], x[at + 2]])
+def three(x: ti.template(), r, at: ti.template()):
+    return ti.Vector([x[r, at], x[r, at + 1], x[r, at + 2]])
 
 
 @ti.kernel
-def both_ways(kind: ti.template(), part: ti.i32, given: A1, bar: A1, out: A1, back: A1):
-    for _ in range(1):
-        P, a1, b0, b1 = three(given, 0), three(given, 3), three(given, 6), three(given, 9)
-        n, way, gap = closest(ti.static((kind,)), kind, part, P, a1, b0, b1, given[12], given[13])
+def both_ways(kind: ti.template(), part: ti.i32, given: A2, bar: A2, out: A2, back: A2):
+    for r in range(given.shape[0]):
+        P, a1, b0, b1 = three(given, r, 0), three(given, r, 3), three(given, r, 6), three(given, r, 9)
+        n, way, gap = closest(ti.static((kind,)), kind, part, P, a1, b0, b1, given[r, 12], given[r, 13])
         Pb, a1b, b0b, b1b, rab, rbb, _n = closest_adjoint(
-            ti.static((kind,)), kind, part, P, a1, b0, b1, given[12], given[13], three(bar, 0), three(bar, 3), bar[6]
-        )
+            ti.static((kind,)), kind, part, P, a1, b0, b1, given[r, 12], given[r, 13], three(bar, r, 0),
+            three(bar, r, 3), bar[r, 6],
+        )  # fmt: skip
         for a in range(3):
-            out[a], out[3 + a] = n[a], way[a]
-            back[a], back[3 + a], back[6 + a], back[9 + a] = Pb[a], a1b[a], b0b[a], b1b[a]
-        out[6] = gap
-        back[12], back[13] = rab, rbb
+            out[r, a], out[r, 3 + a] = n[a], way[a]
+            back[r, a], back[r, 3 + a], back[r, 6 + a], back[r, 9 + a] = Pb[a], a1b[a], b0b[a], b1b[a]
+        out[r, 6] = gap
+        back[r, 12], back[r, 13] = rab, rbb
 
 
-class Pair:
-    def __init__(self, kind, part=0):
-        self.kind, self.part = kind, part
-        self.arrays = [ti.ndarray(ti.f64, n) for n in (14, 7, 7, 14)]
-
-    def __call__(self, given, bar=None):
-        a, b, out, back = self.arrays
-        a.from_numpy(np.asarray(given, float))
-        b.from_numpy(np.zeros(7) if bar is None else bar)
-        both_ways(self.kind, self.part, a, b, out, back)
-        return out.to_numpy(), back.to_numpy()
+def evaluate(kind, given, bar=None, part=0):
+    """Rows (n, 14) → normal, way and gap (n, 7), adjoint (n, 14) for rows ``bar`` (n, 7)."""
+    given = np.atleast_2d(given)
+    bar = np.zeros((len(given), 7)) if bar is None else np.atleast_2d(bar)
+    arrays = [ti.ndarray(ti.f64, (len(given), n)) for n in (14, 7, 7, 14)]
+    for array, values in zip(arrays, (given, bar), strict=False):
+        array.from_numpy(values)
+    both_ways(kind, part, *arrays)
+    return arrays[2].to_numpy(), arrays[3].to_numpy()
 
 
 def states(kind):
@@ -82,21 +81,19 @@ def states(kind):
 @pytest.mark.parametrize("name", KINDS)
 def test_adjoint(f64, name):
     kind = KINDS[name]
+    x, bar = (np.array(rows) for rows in zip(*states(kind), strict=True))
+    directions = np.eye(14)[None, :, :]
+
     for part in {RIM_PLANE: (0, 2), LINE_LINE: (0, 1)}.get(kind, (0,)):
-        pair = Pair(kind, part)
-        for x, bar in states(kind):
-            _, back = pair(x, bar)
-            for i in range(14):
-                errors = []
-                for h in (1e-3, 1e-4, 1e-5):
-                    step = np.zeros(14)
-                    step[i] = h
 
-                    def central(s, x=x, bar=bar, step=step, h=h):
-                        return (pair(x + s * step)[0] - pair(x - s * step)[0]) @ bar / (2 * s * h)
+        def central(h, part=part):
+            ends = [evaluate(kind, (x[:, None] + s * h * directions).reshape(-1, 14), part=part)[0] for s in (1, -1)]
+            return ((ends[0] - ends[1]).reshape(len(x), 14, 7) @ bar[:, :, None])[..., 0] / (2 * h)
 
-                    errors.append(abs((4 * central(0.5) - central(1.0)) / 3 - back[i]))
-                assert min(errors) < 1e-8 * max(1.0, np.abs(back).max()), (name, part, x, i)
+        _, back = evaluate(kind, x, bar, part)
+        errors = [np.abs((4 * central(h / 2) - central(h)) / 3 - back) for h in (1e-3, 1e-4, 1e-5)]
+        scale = np.maximum(1.0, np.abs(back).max(axis=1))[:, None]
+        assert (np.min(errors, axis=0) / scale).max() < 1e-8, (name, part)
 
 
 def test_definitions(f64):
@@ -104,7 +101,7 @@ def test_definitions(f64):
     t = np.linspace(-20, 20, 400001)
     for x, _bar in states(LINE_LINE):
         P, a1, b0, b1 = x[:3], x[3:6], x[6:9], x[9:12]
-        out, _ = Pair(LINE_LINE)(x)
+        out = evaluate(LINE_LINE, x)[0][0]
         n, way, gap = out[:3], out[3:6], out[6]
         assert abs(n @ a1) < 1e-9 and abs(n @ b1) < 1e-9 and np.linalg.norm(np.cross(way, a1)) < 1e-9 * (1 + way @ way)
         rest = P + way - n * (gap + x[12] + x[13]) - b0  # from the other line's start to its closest place
@@ -114,12 +111,12 @@ def test_definitions(f64):
         e = np.cross(u, [0.3, 0.5, -0.4])
         e /= np.linalg.norm(e)
         circle = x[6:9] + x[13] * (np.cos(t)[:, None] * e + np.sin(t)[:, None] * np.cross(u, e))
-        out, _ = Pair(POINT_RIM)(x)
+        out = evaluate(POINT_RIM, x)[0][0]
         assert out[6] + x[12] == pytest.approx(np.linalg.norm(x[:3] - circle, axis=1).min(), abs=1e-7)
     for x, _bar in states(RIM_PLANE):
         u = x[3:6] / np.linalg.norm(x[3:6])
         lowest = x[6:9] @ x[:3] - x[12] * np.sqrt(max(0.0, 1 - (u @ x[6:9]) ** 2)) - x[13]
-        out, _ = Pair(RIM_PLANE)(x)
+        out = evaluate(RIM_PLANE, x)[0][0]
         assert out[6] == pytest.approx(lowest, abs=1e-4 if abs(u @ x[6:9]) > 0.999999 else 1e-12)
 
 
@@ -128,5 +125,5 @@ def test_coincident_centres_and_parallel_lines_are_finite(f64):
     x[3:6] = x[9:12] = [1.0, 2.0, 3.0]
     x[12:] = 0.1
     for kind in (POINT_POINT, POINT_LINE, POINT_RIM, LINE_LINE):
-        out, back = Pair(kind)(x, np.ones(7))
+        out, back = evaluate(kind, x, np.ones(7))
         assert np.isfinite(out).all() and np.isfinite(back).all()

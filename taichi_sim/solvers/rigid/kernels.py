@@ -14,6 +14,7 @@ from taichi_sim.solvers.rigid.rotation import (
     rotation_matrix,
     rotation_matrix_adjoint,
 )
+from taichi_sim.solvers.rigid.shapes import ShapeBars, Shapes, Tape
 from taichi_sim.solvers.rigid.step import (
     contacts_adjoint,
     drift,
@@ -35,16 +36,21 @@ SPREAD = 512
 @operator
 @ti.kernel
 def segment(
-    dim: ti.template(), boxes: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2,
+    dim: ti.template(), met: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2,
     touching: A2, mass: A1, inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1,
     friction: A1, stiffness: A1, damping: A1, stiction: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1,
     arm: A1, face: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1, contact: A1, contact_body: A1, taped: A2,
-    taped_count: A2,
-    candidate: A1, point_body: A1, plane_body: A1, box: A1, settings: A1, extent: A1, flag: A1, envs: ti.i32,
+    taped_count: A2, grid_scale: A1, census: A1, shape: A1, pairing: A1, line: A1, point_body: A1, plane_body: A1,
+    held: A1, grid: A1, lattice: A1, sample: A1, bound: A1, order: A1, spot: A1, level: A1, settings: A1, extent: A1,
+    flag: A1, envs: ti.i32,
     k0: ti.i32, k1: ti.i32, start: ti.i32, substeps: ti.i32,
 ):
     """Steps of slots ``k0 … k1``; ``substeps`` of them a frame. What goes wrong is flagged: 1 the velocity problem did
     not converge, 2 no room for contacts, 3 a velocity is not finite."""
+    S = ti.static(Shapes(
+        dim, met, extent, census, shape, pairing, line, point_body, plane_body, held, grid, lattice, sample, position,
+        centre, point, radius, plane_normal, plane_offset, grid_scale, turned, arm, face))
+    T = ti.static(Tape(taped, taped_count, flag, bound, order, dof, spot, level))
     ti.loop_config(block_dim=SPREAD)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
@@ -52,19 +58,16 @@ def segment(
             k = k0
             while k < k1:
                 prepare(dim, e, k, (start + k) // substeps, extent[0], dof, position, rotation, velocity, spin, kick,
-                        mass, inertia, gravity, dt, force, torque, turned, inertia_world, heft)
-                orient(dim, e, extent, turned, centre, point, plane_normal, plane_offset, point_body, plane_body, arm,
-                       face)
-                taped_count[k, e] = ti.Vector([0, 0])
-                detect(dim, boxes, e, k, dt[e], settings[1], extent, dof, position, radius, arm, face, point_body,
-                       plane_body, box, candidate, taped, taped_count, flag)
-                place_contacts(dim, e, k, extent, position, radius, arm, face, friction, stiffness, damping,
-                               stiction, dt, point_body, plane_body, contact, contact_body, taped, taped_count)
+                        mass, inertia, gravity, dt, force, torque, held, turned, inertia_world, heft)
+                orient(S, e)
+                detect(S, T, e, k, dt[e], settings[1])
+                place_contacts(S, e, k, friction, stiffness, damping, stiction, dt, contact, contact_body, taped,
+                               taped_count)
                 converged, work = solve(dim, e, extent[0], e * extent[5], taped_count[k, e][0], settings[0], dof,
                                         matrix, contact, contact_body, heft, inertia_world)
                 taped_count[k, e][1] = work
                 fine = drift(dim, e, k, extent, dof, contact, contact_body, taped_count, position, rotation, velocity,
-                             spin, kick, touching, dt)
+                             spin, kick, touching, dt, held)
                 k = k + 1
                 if converged == 0:
                     flag[e] = ti.Vector([1, k - 1, taped_count[k - 1, e][0]])
@@ -77,16 +80,24 @@ def segment(
 @segment.adjoint
 @ti.kernel
 def segment_adjoint(
-    dim: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2, mass: A1, inertia: A1,
-    centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1, friction: A1, stiffness: A1, damping: A1,
-    stiction: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1, turned_bar: A1, arm: A1,
+    dim: ti.template(), met: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2, mass: A1,
+    inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1, friction: A1, stiffness: A1,
+    damping: A1, stiction: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1, turned_bar: A1, arm: A1,
     arm_bar: A1, face: A1, face_bar: A1, inertia_world: A1, heft: A1,
-    dof: A2, matrix: A1, contact: A1, contact_body: A1, taped: A2, taped_count: A2, point_body: A1, plane_body: A1,
-    extent: A1, d_position: A1, d_rotation: A1, d_velocity: A1, d_spin: A1, d_kick: A1, d_mass: A1, d_inertia: A1,
+    dof: A2, matrix: A1, contact: A1, contact_body: A1, taped: A2, taped_count: A2, grid_scale: A1, census: A1,
+    shape: A1, pairing: A1, line: A1, point_body: A1, plane_body: A1, held: A1, grid: A1, lattice: A1, sample: A1,
+    extent: A1, d_grid_scale: A1, d_position: A1, d_rotation: A1, d_velocity: A1, d_spin: A1, d_kick: A1, d_mass: A1,
+    d_inertia: A1,
     d_centre: A1, d_point: A1, d_radius: A1, d_plane_normal: A1, d_plane_offset: A1, d_friction: A1, d_stiffness: A1,
     d_damping: A1, d_stiction: A1, d_gravity: A1, d_dt: A1, d_force: A3, d_torque: A3, envs: ti.i32, k0: ti.i32,
     k1: ti.i32, start: ti.i32, substeps: ti.i32,
 ):
+    S = ti.static(Shapes(
+        dim, met, extent, census, shape, pairing, line, point_body, plane_body, held, grid, lattice, sample, position,
+        centre, point, radius, plane_normal, plane_offset, grid_scale, turned, arm, face))
+    D = ti.static(ShapeBars(
+        d_position, d_centre, d_point, d_radius, d_plane_normal, d_plane_offset, d_grid_scale, turned_bar, arm_bar,
+        face_bar))
     ti.loop_config(block_dim=SPREAD)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
@@ -95,24 +106,21 @@ def segment_adjoint(
                 k = k1 - 1 - back
                 f = (start + k) // substeps
                 prepare(dim, e, k, f, extent[0], dof, position, rotation, velocity, spin, kick, mass, inertia, gravity,
-                        dt, force, torque, turned, inertia_world, heft)
-                orient(dim, e, extent, turned, centre, point, plane_normal, plane_offset, point_body, plane_body, arm,
-                       face)
-                place_contacts(dim, e, k, extent, position, radius, arm, face, friction, stiffness, damping,
-                               stiction, dt, point_body, plane_body, contact, contact_body, taped, taped_count)
-                clear_orient_adjoint(e, extent, arm_bar, face_bar)
+                        dt, force, torque, held, turned, inertia_world, heft)
+                orient(S, e)
+                place_contacts(S, e, k, friction, stiffness, damping, stiction, dt, contact, contact_body, taped,
+                               taped_count)
+                clear_orient_adjoint(S, D, e)
                 drift_adjoint(dim, e, k, extent[0], dof, rotation, velocity, spin, dt, d_position, d_rotation,
                               d_velocity, d_spin, d_kick, d_dt)
                 solve_adjoint(dim, e, extent, taped_count[k, e][0], dof, matrix, contact, contact_body, heft,
                               inertia_world, turned_bar)
-                contacts_adjoint(dim, e, k, extent, dof, position, radius, arm, face, stiffness, dt, contact,
-                                 contact_body, taped, taped_count, arm_bar, face_bar, d_position, d_radius, d_friction,
+                contacts_adjoint(S, D, e, k, dof, stiffness, dt, contact, contact_body, taped, taped_count, d_friction,
                                  d_stiffness, d_damping, d_stiction, d_dt)
-                orient_adjoint(dim, e, extent, turned, centre, point, plane_normal, point_body, plane_body, arm_bar,
-                               face_bar, turned_bar, d_centre, d_point, d_plane_normal, d_plane_offset)
+                orient_adjoint(S, D, e)
                 prepare_adjoint(dim, e, k, f, extent[0], dof, rotation, spin, kick, mass, inertia, gravity, dt, force,
-                                torque, turned, inertia_world, turned_bar, d_rotation, d_velocity, d_spin, d_kick,
-                                d_mass, d_inertia, d_gravity, d_dt, d_force, d_torque)
+                                torque, held, turned, inertia_world, turned_bar, d_rotation, d_velocity, d_spin,
+                                d_kick, d_mass, d_inertia, d_gravity, d_dt, d_force, d_torque)
 
 
 @operator

@@ -54,11 +54,14 @@ class RigidSolver:
 
     def _fill_constants(self) -> None:
         p, store = self.plan, self.store
-        counts = [p.bodies, len(p.point_body), len(p.plane_body), p.surfaces, len(p.candidates), p.capacity]
+        counts = [p.bodies, len(p.point_body), len(p.plane_body), p.surfaces, len(p.shapes), p.capacity]
         store.write("extent", np.array(counts, np.int32))
         store.write("settings", np.array([TOLERANCE[store.runtime.precision], MARGIN]))
+        store.write("census", np.array([p.bounded, len(p.shapes), len(p.lines), len(p.grids)], np.int32))
         for name, values in (
-            ("candidate", p.candidates), ("point_body", p.point_body), ("plane_body", p.plane_body), ("box", p.boxes)
+            ("shape", p.shapes), ("line", p.lines), ("point_body", p.point_body), ("plane_body", p.plane_body),
+            ("pairing", np.ravel(p.pairing)), ("held", p.held or (0,) * p.bodies), ("grid", p.grids),
+            ("order", np.tile(np.arange(p.bounded), p.envs)),
         ):  # fmt: skip
             if len(values):
                 store.write(name, np.array(values, np.int32))
@@ -66,7 +69,7 @@ class RigidSolver:
 
     def _launch(self, name: str) -> Launch:
         if name not in self._bound:
-            fixed = {"dim": self.plan.dim, "boxes": bool(self.plan.boxes)}
+            fixed = {"dim": self.plan.dim, "met": self.plan.met}
             bind = kernels.segment.bind if name == "segment" else kernels.segment.bind_adjoint
             self._bound[name] = bind(self.store, self._plain, **fixed)
         return self._bound[name]

@@ -5,7 +5,6 @@ is ``(kick + h)/2`` long. It is state, and 0 at the start, where the velocity is
 """
 
 from taichi_sim.runtime import ti
-from taichi_sim.solvers.rigid.arrays import POINT_PLANE
 from taichi_sim.solvers.rigid.free import free_spin, free_spin_adjoint
 from taichi_sim.solvers.rigid.geometry import (
     BIAS,
@@ -58,8 +57,10 @@ def set_motion(dim: ti.template(), dof: ti.template(), column, first, v, w):
 def prepare(dim: ti.template(), e, k, f, bodies, dof: ti.template(), position: ti.template(), rotation: ti.template(),
             velocity: ti.template(), spin: ti.template(), kick: ti.template(), mass: ti.template(),
             inertia: ti.template(), gravity: ti.template(), dt: ti.template(), force: ti.template(),
-            torque: ti.template(), turned: ti.template(), inertia_world: ti.template(), heft: ti.template()):
-    """Rotations and inertia of slot ``k``; BEFORE and FREE, the velocity after a kick without contacts."""
+            torque: ti.template(), held: ti.template(), turned: ti.template(), inertia_world: ti.template(),
+            heft: ti.template()):
+    """Rotations and inertia of slot ``k``; BEFORE and FREE, the velocity after a kick without contacts. A body that is
+    held has the velocity 0, whatever acts; contacts take it for the world."""
     freedoms = ti.static(3 if dim == 2 else 6)
     length = 0.5 * (kick[k, e] + dt[e])
     for b in range(e * bodies, e * bodies + bodies):
@@ -73,25 +74,20 @@ def prepare(dim: ti.template(), e, k, f, bodies, dof: ti.template(), position: t
         pull = lift(dim, gravity[e]) + lift(dim, force[f, b]) / mass[b]
         set_motion(dim, dof, FREE, b * freedoms, v + length * pull,
                    free_spin(R, I, I.inverse(), w, lift_turn(dim, torque[f, b]), length))
+        if held[b - e * bodies] == 1:
+            set_motion(dim, dof, BEFORE, b * freedoms, 0.0 * v, 0.0 * w)
+            set_motion(dim, dof, FREE, b * freedoms, 0.0 * v, 0.0 * w)
 
 
 @ti.func
-def place_contacts(dim: ti.template(), e, k, extent: ti.template(), position: ti.template(), radius: ti.template(),
-                   arm: ti.template(), face: ti.template(), friction: ti.template(), stiffness: ti.template(),
-                   damping: ti.template(), stiction: ti.template(), dt: ti.template(), point_body: ti.template(),
-                   plane_body: ti.template(), contact: ti.template(), contact_body: ti.template(),
+def place_contacts(S: ti.template(), e, k, friction: ti.template(), stiffness: ti.template(), damping: ti.template(),
+                   stiction: ti.template(), dt: ti.template(), contact: ti.template(), contact_body: ti.template(),
                    taped: ti.template(), taped_count: ti.template()):
     """Geometry and law of the contacts on the tape of slot ``k``."""
     h = dt[e]
-    for c in range(e * extent[5], e * extent[5] + taped_count[k, e][0]):
-        kind, i, j = taped[k, c][0], taped[k, c][1], taped[k, c][2]
-        s = e * extent[3] + taped[k, c][3]
-        A, B = point_body[i], -1
-        if kind == POINT_PLANE:
-            B = plane_body[j]
-        else:
-            B = point_body[j]
-        n, arm_a, arm_b, gap = locate(dim, e, k, kind, i, j, A, B, extent, position, radius, arm, face)
+    for c in range(e * S.extent[5], e * S.extent[5] + taped_count[k, e][0]):
+        s = e * S.extent[3] + taped[k, c][3]
+        A, B, n, arm_a, arm_b, gap = locate(S, e, k, taped[k, c][0], taped[k, c][1], taped[k, c][2])
         contact_body[c] = ti.Vector([A, B])
         contact[c] = ti.Vector([
             n[0], n[1], n[2], arm_a[0], arm_a[1], arm_a[2], arm_b[0], arm_b[1], arm_b[2], gap, h * h * stiffness[s],
@@ -102,7 +98,7 @@ def place_contacts(dim: ti.template(), e, k, extent: ti.template(), position: ti
 def drift(dim: ti.template(), e, k, extent: ti.template(), dof: ti.template(), contact: ti.template(),
           contact_body: ti.template(), taped_count: ti.template(), position: ti.template(), rotation: ti.template(),
           velocity: ti.template(), spin: ti.template(), kick: ti.template(), touching: ti.template(),
-          dt: ti.template()):
+          dt: ti.template(), held: ti.template()):
     """Write slot ``k + 1`` with the velocities in NOW. Returns whether all of it is finite."""
     freedoms = ti.static(3 if dim == 2 else 6)
     bodies, h = extent[0], dt[e]
@@ -115,7 +111,7 @@ def drift(dim: ti.template(), e, k, extent: ti.template(), dof: ti.template(), c
         spin[k + 1, b] = flat_turn(dim, w)
         position[k + 1, b] = position[k, b] + h * flat(dim, v)
         rotation[k + 1, b] = turn(dim, rotation[k, b], w, h)
-        touching[k + 1, b] = 0.0
+        touching[k + 1, b] = held[b - e * bodies]  # what is held has the velocity it has
     kick[k + 1, e] = h
     for c in range(e * extent[5], e * extent[5] + taped_count[k, e][0]):
         if contact[c][NORMAL] > 0.0:
@@ -146,19 +142,18 @@ def drift_adjoint(dim: ti.template(), e, k, bodies, dof: ti.template(), rotation
 
 
 @ti.func
-def contacts_adjoint(dim: ti.template(), e, k, extent: ti.template(), dof: ti.template(), position: ti.template(),
-                     radius: ti.template(), arm: ti.template(), face: ti.template(), stiffness: ti.template(),
+def contacts_adjoint(S: ti.template(), D: ti.template(), e, k, dof: ti.template(), stiffness: ti.template(),
                      dt: ti.template(), contact: ti.template(), contact_body: ti.template(), taped: ti.template(),
-                     taped_count: ti.template(), arm_bar: ti.template(), face_bar: ti.template(),
-                     d_position: ti.template(), d_radius: ti.template(), d_friction: ti.template(),
-                     d_stiffness: ti.template(), d_damping: ti.template(), d_stiction: ti.template(),
-                     d_dt: ti.template()):
+                     taped_count: ti.template(), d_friction: ti.template(), d_stiffness: ti.template(),
+                     d_damping: ti.template(), d_stiction: ti.template(), d_dt: ti.template()):
     """What the solution ``z`` of ``Hᵀ z = v_bar`` (in DELTA) gives at each contact.
 
     From r = 0 at the solution: ``zᵀ dr = 0`` with ``z_c = J z``, ``y_c = (dγ/dv)ᵀ z_c`` gives for whatever moves the
     contact ``z_c·∂γ + y_c·(dJ v) + γ·(dJ z)``. No derivative of H or of iterations is needed.
     """
+    dim = ti.static(S.dim)
     freedoms = ti.static(3 if dim == 2 else 6)
+    extent = ti.static(S.extent)
     bodies, h = extent[0], dt[e]
     for c in range(e * extent[5], e * extent[5] + taped_count[k, e][0]):
         motion = contact_motion(dim, dof, NOW, e, c, bodies, contact, contact_body)
@@ -183,16 +178,17 @@ def contacts_adjoint(dim: ti.template(), e, k, extent: ti.template(), dof: ti.te
             _u, q = body_motion(dim, dof, NOW, (e * bodies + B) * freedoms)
             _x, zq = body_motion(dim, dof, DELTA, (e * bodies + B) * freedoms)
             arm_b_bar = q.cross(y) + zq.cross(gamma)
-        locate_adjoint(dim, e, k, taped[k, c][0], taped[k, c][1], taped[k, c][2], A, B, extent, position, radius,
-                       arm, face, arm_bar, face_bar, d_position, d_radius, n_bar, arm_a_bar, arm_b_bar, -b_bar / h)
+        locate_adjoint(S, D, e, k, taped[k, c][0], taped[k, c][1], taped[k, c][2], n_bar, arm_a_bar, arm_b_bar,
+                       -b_bar / h)
 
 
 @ti.func
 def prepare_adjoint(dim: ti.template(), e, k, f, bodies, dof: ti.template(), rotation: ti.template(),
                     spin: ti.template(), kick: ti.template(), mass: ti.template(), inertia: ti.template(),
                     gravity: ti.template(), dt: ti.template(), force: ti.template(), torque: ti.template(),
-                    turned: ti.template(), inertia_world: ti.template(), turned_bar: ti.template(),
-                    d_rotation: ti.template(), d_velocity: ti.template(), d_spin: ti.template(),
+                    held: ti.template(), turned: ti.template(), inertia_world: ti.template(),
+                    turned_bar: ti.template(), d_rotation: ti.template(), d_velocity: ti.template(),
+                    d_spin: ti.template(),
                     d_kick: ti.template(), d_mass: ti.template(), d_inertia: ti.template(), d_gravity: ti.template(),
                     d_dt: ti.template(), d_force: ti.template(), d_torque: ti.template()):
     """Adjoint of :func:`prepare` and of ``M (v - v*)``: ``v*_bar = M z``, ``M_bar = -z (v - v*)ᵀ``."""
@@ -200,6 +196,8 @@ def prepare_adjoint(dim: ti.template(), e, k, f, bodies, dof: ti.template(), rot
     length = 0.5 * (kick[k, e] + dt[e])
     length_bar = 0.0
     for b in range(e * bodies, e * bodies + bodies):
+        if held[b - e * bodies] == 1:  # nothing goes back but through its pose
+            set_motion(dim, dof, DELTA, b * freedoms, lift(dim, gravity[e] * 0.0), lift(dim, gravity[e] * 0.0))
         R, I = turned[b], lift_inertia(dim, inertia[b])
         z, zw = body_motion(dim, dof, DELTA, b * freedoms)
         v, w = body_motion(dim, dof, NOW, b * freedoms)
