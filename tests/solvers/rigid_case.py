@@ -1,15 +1,18 @@
 """Small rigid scenes run directly on the solver, and their gradients beside central differences."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from taichi_sim import runtime
 from taichi_sim.solvers.rigid.assembly import Assembly
+from taichi_sim.solvers.rigid.shapes import BALL, HULL, WALL, pair_bit
 from taichi_sim.solvers.rigid.solver import RigidSolver
 
 STATE = ("position", "rotation", "velocity", "spin")
 PARAMETERS = (
-    "mass", "inertia", "centre", "point", "radius", "plane_normal", "plane_offset", "friction", "stiffness", "damping",
-    "stiction", "restitution", "gravity", "dt",
+    "mass", "inertia", "centre", "point", "radius", "plane_normal", "plane_offset", "grid_scale", "friction",
+    "stiffness", "damping", "stiction", "restitution", "gravity", "dt",
 )  # fmt: skip
 INPUTS = ("force", "torque")
 JOINT_STATE = ("coordinate", "rate")
@@ -22,9 +25,14 @@ JOINT_PARAMETERS = (
 JOINT_INPUTS = ("joint_force", "target", "target_rate")
 
 
-def build(assembly: Assembly, steps: int, envs: int = 1, frames: int = 1) -> RigidSolver:
-    """A solver with room for ``steps`` steps, filled."""
-    solver = RigidSolver(runtime.current(), assembly.plan(envs), -(-steps // frames), frames, steps + 1)
+#: Pairs of kinds that scenes here are compiled for, whatever they hold: compiling takes longer than all of them.
+COMMON = sum({pair_bit(a, b) for a in (BALL, HULL, WALL) for b in (BALL, HULL)})
+
+
+def build(assembly: Assembly, steps: int, envs: int = 1, frames: int = 1, also: int = COMMON) -> RigidSolver:
+    """A solver with room for ``steps`` steps, filled; ``also``: pairs of kinds to compile for."""
+    plan = replace(assembly.plan(envs), also=also)
+    solver = RigidSolver(runtime.current(), plan, -(-steps // frames), frames, steps + 1)
     assembly.fill(solver)
     return solver
 
@@ -86,8 +94,11 @@ class Rollout:
 
         return (4 * central(step / 2) - central(step)) / 3
 
-    def check(self, names: tuple[str, ...], tolerance: float, steps: dict[str, float] | None = None) -> None:
-        """Relative error of the gradient along a random direction of each array; asserts all are below."""
+    def check(
+        self, names: tuple[str, ...], tolerance: float, steps: dict[str, float] | None = None, floor: float = 1e-12
+    ) -> dict[str, float]:
+        """Relative error of the gradient along a random direction of each array; asserts all are below. What is below
+        ``floor`` counts as that large: differences of a value near 1 are rounded to 1e-11."""
         gradient = self.gradient()
         rng = np.random.default_rng(5)
         errors = {}
@@ -97,7 +108,7 @@ class Rollout:
             size = (steps or {}).get(name, 1e-4) * max(1e-2, float(np.abs(place).max()))
             mine = float(np.sum(gradient[name] * direction))
             truth = [self.difference(name, direction, size * s) for s in (1.0, 0.1)]
-            scale = max(abs(mine), 1e-3 * float(np.linalg.norm(gradient[name]) * np.linalg.norm(direction)), 1e-12)
+            scale = max(abs(mine), 1e-3 * float(np.linalg.norm(gradient[name]) * np.linalg.norm(direction)), floor)
             errors[name] = min(abs(mine - t) for t in truth) / scale
         bad = {n: e for n, e in errors.items() if not e < tolerance}
         assert not bad, f"{bad} (all: {errors})"

@@ -5,6 +5,7 @@ import pytest
 from rigid_case import PARAMETERS, STATE, Rollout, build, run
 
 from taichi_sim.solvers.rigid.assembly import Assembly
+from taichi_sim.solvers.rigid.closest import POINT_LINE, POINT_PLANE, POINT_POINT
 
 G = 9.81
 
@@ -72,15 +73,17 @@ def beside_a_box(place):
     return build(a, 30)
 
 
-@pytest.mark.parametrize(("place", "kind"), [([0.35, 0.05, 0.02], 0), ([0.32, 0.02, 0.33], 16), ([0.3, 0.31, 0.33], 1)])
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [([0.35, 0.05, 0.02], POINT_PLANE), ([0.32, 0.02, 0.33], POINT_LINE), ([0.3, 0.31, 0.33], POINT_POINT)],
+)
 def test_a_sphere_touches_faces_edges_and_vertices(f64, place, kind):
     solver = beside_a_box(np.array(place))
     rollout = Rollout(solver, 30)
     rollout.value()
     view = solver.store.view
     used = view("taped_count")[:30, 0, 1] > 0
-    kinds = set(view("taped")[:30, 0, 0][used].tolist())
-    assert used.any() and all(k >= 16 if kind == 16 else k == kind for k in kinds)
+    assert used.any() and set(view("taped")[:30, 0, 0][used].tolist()) == {kind}
     rollout.check((*STATE, *PARAMETERS), 1e-7, {"rotation": 1e-6, "stiction": 1e-3, "gravity": 1e-2})
 
 

@@ -3,7 +3,8 @@
 A step from slot ``k`` to ``k + 1`` (composed in ``step``):
 
 1. ``free``      velocity without contacts, second order in time
-2. ``detect``    which contacts there are, ``geometry`` where they are
+2. ``detect``    which contacts there are: pairs of near shapes, then what of them is ``nearest`` or lies on what
+   (``manifold``); ``geometry`` where they are, by what is ``closest`` of two features
 3. ``newton``    the velocity that satisfies momentum balance and the law of contact (``law``) at once
 4. ``rotation``  drift of the poses with that velocity
 
@@ -15,7 +16,8 @@ mass matrix and the kick, ``drive`` what acts along a joint, ``closure`` what cl
 velocities of joints to those of bodies and back, so that contact sees every body alike. ``mechanism`` is the same on
 the host.
 
-Inside, everything is three-dimensional: a plane body is one that moves in z = 0 and turns about z. What differs between
-2-D and 3-D is how arrays store it, and that stands in ``rotation``. Every forward function has its hand-written adjoint
-directly beneath it. Environments are independent; each is stepped by one task, so that no sum depends on threads.
+``colliders`` makes shapes (kinds in ``shapes``), ``assembly`` bodies of them. Inside, everything is three-dimensional:
+a plane body is one that moves in z = 0 and turns about z. What differs between 2-D and 3-D is how arrays store it, and
+that stands in ``rotation``. Every forward function has its hand-written adjoint directly beneath it. Environments are
+independent; each is stepped by one task, so that no sum depends on threads.
 """

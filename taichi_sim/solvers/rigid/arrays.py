@@ -5,13 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from taichi_sim.core.array import Array
+from taichi_sim.solvers.rigid.shapes import WALL, pair_bit
 from taichi_sim.solvers.rigid.topology import Topology, topology
-
-#: Kinds of contact candidates: what is looked at in every step.
-POINT_PLANE, POINT_POINT, BOX_BOX, POINT_BOX = 0, 1, 2, 3
-
-#: Kind of a contact with an edge through a vertex, plus the plane whose normal it runs along.
-POINT_EDGE = 16
 
 
 @dataclass(frozen=True)
@@ -41,13 +36,14 @@ class EventPlan:
 class RigidPlan:
     """Sizes and topology of one compiled scene, the same in all environments.
 
-    ``point_body[i]`` is the body that carries point ``i`` (centre of a sphere or vertex of a box); ``plane_body[i]``
-    the body that carries plane ``i``, -1 for the world. ``boxes[i]`` names the first of the ``2^dim`` points of box
-    ``i`` and the first of its ``2 dim`` planes, in the order -x, +x, -y, ... ``candidates`` are (kind, a, b, surface):
-    a point and a plane, two points, two boxes, or a point and a box. ``capacity`` is the room for contacts of one
-    environment. Without ``events`` contact is compliant only, and ``restitution`` is not looked at. ``joints`` are
-    (kind, parent, child) and ``closures`` (kind, a, b), kinds of ``topology``, bodies or -1 for the world; with them
-    there are no events.
+    ``point_body[i]`` and ``plane_body[i]`` are the bodies that carry points and planes, -1 for the world; ``lines[i]``
+    two points of a body; ``shapes[i]`` a row of ``shapes.py``, half-spaces last; ``grids[i]`` the first sample of a
+    signed distance, nodes along x, y, z, and its body; there are ``samples`` in all. ``pairing[i][j]`` is the surface
+    of shapes ``i`` and ``j``, -1 where they never meet; ``met`` says which kinds of shapes do, and ``also`` which to
+    compile for all the same, so that scenes share a kernel. ``held`` bodies do not move. ``capacity`` is the room for
+    contacts of one environment. Without ``events`` contact is compliant only, and ``restitution`` is not looked at.
+    ``joints`` are (kind, parent, child) and ``closures`` (kind, a, b), kinds of ``topology``, bodies or -1 for the
+    world; with them there are no events, and nothing is held.
     """
 
     dim: int
@@ -55,13 +51,32 @@ class RigidPlan:
     bodies: int
     point_body: tuple[int, ...] = ()
     plane_body: tuple[int, ...] = ()
-    boxes: tuple[tuple[int, int], ...] = ()
-    candidates: tuple[tuple[int, int, int, int], ...] = ()
+    lines: tuple[tuple[int, int], ...] = ()
+    shapes: tuple[tuple[int, ...], ...] = ()
+    grids: tuple[tuple[int, ...], ...] = ()
+    samples: int = 0
+    pairing: tuple[tuple[int, ...], ...] = ()
+    held: tuple[int, ...] = ()
     surfaces: int = 1
     capacity: int = 0
     events: EventPlan | None = None
     joints: tuple[tuple[int, int, int], ...] = ()
     closures: tuple[tuple[int, int, int], ...] = ()
+    also: int = 0
+
+    @property
+    def bounded(self) -> int:
+        """Number of shapes that are not half-spaces."""
+        return sum(row[0] != WALL for row in self.shapes)
+
+    @property
+    def met(self) -> int:
+        """Bits of the pairs of kinds that may meet."""
+        found = self.also
+        for row, surfaces in zip(self.shapes, self.pairing, strict=True):
+            for other, surface in zip(self.shapes, surfaces, strict=True):
+                found |= pair_bit(row[0], other[0]) if surface >= 0 else 0
+        return found
 
     @property
     def jointed(self) -> bool:
@@ -107,10 +122,11 @@ def declare(dim: int) -> tuple[Array, ...]:
         param("mass", (), "body", "kg", "mass"),
         param("inertia", moments, "body", "kg m²", "about the centre of mass in body axes: zz, or xx yy zz xy xz yz"),
         param("centre", v, "body", "m", "centre of mass in the axes in which points and planes are given"),
-        param("point", v, "point", "m", "centre of a sphere or vertex of a box, body axes"),
-        param("radius", (), "point", "m", "radius around a point; 0 for a vertex"),
+        param("point", v, "point", "m", "centre, end, vertex or place on a shape, body axes"),
+        param("radius", (), "point", "m", "radius around a point, or of the cap it is the centre of; 0 for a vertex"),
         param("plane_normal", v, "plane", "1", "outward unit normal, body or world axes"),
         param("plane_offset", (), "plane", "m", "normal · y on the plane"),
+        param("grid_scale", (), "grid", "1", "factor of a lattice and its distances, about the origin of body axes"),
         param("friction", (), "surface", "1", "Coulomb coefficient of a pair of surfaces"),
         param("stiffness", (), "surface", "N/m", "k, normal stiffness of a point of contact"),
         param("damping", (), "surface", "s/m", "d, Hunt-Crossley damping"),
@@ -183,17 +199,27 @@ def declare(dim: int) -> tuple[Array, ...]:
         scratch("closure", (3,), "closures", "kind, A, B", "int"),
         scratch("contact", (17,), "room", "contacts of the step, columns of geometry.py"),
         scratch("contact_body", (2,), "room", "their bodies A and B, -1 for the world", "int"),
-        scratch("taped", (4,), ("slot", "room"), "contacts of every step: kind, a, b, surface", "int"),
+        scratch("taped", (4,), ("slot", "room"), "contacts of every step: kind, features of A and B, surface", "int"),
         scratch("taped_count", (3,), ("slot", "env"), "contacts of every step, factorisations, law (law.py)", "int"),
         scratch("chain", (2,), ("slot", "env"), "pieces of every step: first slot in the pool, impacts", "int"),
         scratch("piece", (2,), ("pool", "env"), "before an impact: flight, 1 if the gap set it; after: rest, scale"),
         scratch("flown", (6,), ("pool", "body"), "velocity and spin the flight to an impact would have ended with"),
         scratch("pool", (), "three", "most impacts in a step, first slot of the pool, its end", "int"),
         scratch("event_settings", (), "four", "threshold [m/s], touch [m], stiffness of impacts, resolution of time"),
-        scratch("candidate", (4,), "candidate", "kind, a, b, surface", "int"),
-        scratch("point_body", (), "points", "body of a point", "int"),
+        scratch("spot", (3,), "point", "where points are, world axes"),
+        scratch("level", (), "plane", "offsets of planes from the origin of the world"),
+        scratch("bound", (5,), "bound", "sphere around a shape: centre, radius, reach"),
+        scratch("sequence", (), "bound", "shapes by where their spheres begin", "int"),
+        scratch("census", (), "census", "bounded shapes, shapes, lines, grids", "int"),
+        scratch("shape", (10,), "shape", "columns of shapes.py", "int"),
+        scratch("pairing", (), "pairing", "surface of two shapes, -1: they never meet", "int"),
+        scratch("line", (2,), "line", "its two points", "int"),
+        scratch("point_body", (), "points", "body of a point, -1 for the world", "int"),
         scratch("plane_body", (), "planes", "body of a plane, -1 for the world", "int"),
-        scratch("box", (2,), "box", "first point, first plane", "int"),
+        scratch("held", (), "bodies", "1: does not move", "int"),
+        scratch("grid", (5,), "lattice", "first sample, nodes along x, y, z, body", "int"),
+        scratch("lattice", (4,), "lattice", "place of the first node, spacing"),
+        scratch("sample", (), "sample", "signed distances, or coefficients of splines through them"),
         scratch("settings", (), "settings", "tolerance of the solve, margin of detection [m]"),
         scratch("extent", (), "extent", "sizes of an environment, in the order of the solver", "int"),
         scratch("flag", (3,), "env", "kind, slot, detail of what went wrong", "int"),
@@ -227,10 +253,17 @@ def domain_sizes(p: RigidPlan, slots: int) -> dict[str, int]:
         "room": p.envs * max(1, p.capacity),
         "slot": slots + p.pool(slots),
         "pool": p.pool(slots),
-        "candidate": len(p.candidates),
+        "bound": p.envs * p.bounded,
+        "census": 4,
+        "shape": len(p.shapes),
+        "pairing": len(p.shapes) ** 2,
+        "line": len(p.lines),
         "points": len(p.point_body),
         "planes": len(p.plane_body),
-        "box": len(p.boxes),
+        "bodies": p.bodies,
+        "grid": p.envs * len(p.grids),
+        "lattice": len(p.grids),
+        "sample": p.samples,
         "column": 13 if p.jointed else 6,
         "settings": 2,
         "extent": 11,

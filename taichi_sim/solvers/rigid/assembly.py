@@ -1,13 +1,16 @@
 """From bodies of simple shapes to the arrays of the solver."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from taichi_sim.core.errors import unknown
-from taichi_sim.solvers.rigid.arrays import BOX_BOX, POINT_BOX, POINT_PLANE, POINT_POINT, EventPlan, RigidPlan
+from taichi_sim.solvers.rigid import colliders
+from taichi_sim.solvers.rigid.arrays import EventPlan, RigidPlan
 from taichi_sim.solvers.rigid.attitude import attitude_matrix, quaternion, relative_attitude
+from taichi_sim.solvers.rigid.colliders import Collider
+from taichi_sim.solvers.rigid.layout import WORLD, Layout, lay_out
 from taichi_sim.solvers.rigid.solver import RigidSolver
 from taichi_sim.solvers.rigid.topology import BALL, HINGE, KINDS, LOOSE, coordinates_of, freedoms_of, topology
 
@@ -20,8 +23,7 @@ class _Body:
     mass: float
     inertia: np.ndarray
     values: dict[str, np.ndarray]
-    spheres: list[int] = field(default_factory=list)
-    boxes: list[int] = field(default_factory=list)
+    fixed: bool = False
 
 
 def box_inertia(mass: float, half: Sequence[float]) -> np.ndarray:
@@ -37,6 +39,41 @@ def sphere_inertia(mass: float, radius: float, dim: int) -> np.ndarray:
     if dim == 2:
         return np.array([0.5 * mass * radius**2])
     return np.array([0.4 * mass * radius**2] * 3 + [0.0] * 3)
+
+
+def cylinder_inertia(mass: float, radius: float, half: float) -> np.ndarray:
+    """Moments of a solid cylinder along x, kg m², (6,)."""
+    across = mass * (radius**2 / 4 + half**2 / 3)
+    return np.array([0.5 * mass * radius**2, across, across, 0.0, 0.0, 0.0])
+
+
+def capsule_inertia(mass: float, radius: float, half: float, dim: int) -> np.ndarray:
+    """Moments of a solid capsule along x, kg m²; shapes as :func:`box_inertia`.
+
+    A middle part and two halves of a ball (disc), whose centres of mass lie 3r/8 (4r/3π) from where they are cut.
+    """
+    r, h = radius, half
+    if dim == 2:
+        parts = np.array([4 * r * h, np.pi * r**2])
+        middle, ends = parts / parts.sum() * mass
+        c = 4 * r / (3 * np.pi)
+        return np.array([middle * (r**2 + h**2) / 3 + ends * (r**2 / 2 + h**2 + 2 * h * c)])
+    parts = np.array([2 * h * r**2, 4 / 3 * r**3])
+    middle, ends = parts / parts.sum() * mass
+    along = 0.5 * middle * r**2 + 0.4 * ends * r**2
+    across = middle * (r**2 / 4 + h**2 / 3) + ends * (0.4 * r**2 + h**2 + 0.75 * h * r)
+    return np.array([along, across, across, 0.0, 0.0, 0.0])
+
+
+def polygon_moments(corners: np.ndarray) -> tuple[float, np.ndarray, float]:
+    """Area (m²), centre (2,) and second moment about the centre over the area (m²) of a polygon (n, 2)."""
+    p = np.asarray(corners, float)
+    q = np.roll(p, -1, axis=0)
+    twice = p[:, 0] * q[:, 1] - p[:, 1] * q[:, 0]
+    area = 0.5 * twice.sum()
+    centre = (twice[:, None] * (p + q)).sum(axis=0) / (6 * area)
+    second = (twice * ((p * p).sum(axis=1) + (p * q).sum(axis=1) + (q * q).sum(axis=1))).sum() / 12
+    return float(area), centre, float(second / area - centre @ centre)
 
 
 #: Arrays of what acts along a joint by the name of the argument of :meth:`Assembly.joint`, and their defaults.
@@ -66,16 +103,15 @@ class Assembly:
     """Collects bodies and world planes, decides what may touch what, and fills a solver.
 
     Lengths in m, angles in rad, velocities of the centre of mass. Everything touches everything else, with one
-    surface for all pairs; environments begin alike.
+    surface for all pairs, but for what :meth:`ignore` names; environments begin alike. Capsules and cylinders lie
+    along x of their axes.
     """
 
     def __init__(self, dim: int) -> None:
         self.dim = dim
         self.bodies: list[_Body] = []
-        self._points: list[tuple[int, np.ndarray, float]] = []
-        self._planes: list[tuple[int, np.ndarray, float]] = []
-        self._boxes: list[tuple[int, int]] = []
-        self._walls: list[int] = []
+        self.shapes: list[tuple[int, Collider]] = []
+        self._apart: set[frozenset[int]] = set()
         self.joints: list[_Joint] = []
         self.closures: list[_Joint] = []
         self.values = {
@@ -85,7 +121,8 @@ class Assembly:
         self.gravity = np.zeros(dim)
 
     def body(self, mass: float, inertia: Sequence[float] | np.ndarray, position: Sequence[float], **state) -> int:
-        """A body without a shape. ``state``: ``rotation`` (angle, or quaternion w x y z), ``velocity``, ``spin``.
+        """A body without a shape. ``state``: ``rotation`` (angle, or quaternion w x y z), ``velocity``, ``spin``, and
+        ``fixed``: held where it is, whatever acts.
 
         Raises ``ValueError`` for a mass or inertia that is not positive.
         """
@@ -102,39 +139,52 @@ class Assembly:
             "velocity": np.asarray(state.get("velocity", np.zeros(self.dim)), float),
             "spin": np.atleast_1d(state.get("spin", np.zeros(turn))),
         }
-        self.bodies.append(_Body(float(mass), moments, values))
+        self.bodies.append(_Body(float(mass), moments, values, bool(state.get("fixed", False))))
         return len(self.bodies) - 1
+
+    def add(
+        self, body: int, shape: Collider, place: Sequence[float] | np.ndarray | None = None,
+        turn: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
+        """A shape of a body, ``WORLD`` for one that nothing moves: turned by a matrix, then moved to ``place``, body
+        (world) axes."""
+        at = np.zeros(self.dim) if place is None else place
+        self.shapes.append((body, shape.placed(at, turn)))
 
     def sphere(self, mass: float, radius: float, position: Sequence[float], **state) -> int:
         """A solid sphere, or disc in 2-D."""
         b = self.body(mass, sphere_inertia(mass, radius, self.dim), position, **state)
-        self.add_point(b, np.zeros(self.dim), radius)
+        self.add(b, colliders.ball(radius, self.dim))
         return b
 
     def box(self, mass: float, half: Sequence[float], position: Sequence[float], **state) -> int:
         """A solid box of half widths ``half``."""
         b = self.body(mass, box_inertia(mass, half), position, **state)
-        self.bodies[b].boxes.append(len(self._boxes))
-        self._boxes.append((len(self._points), len(self._planes)))
-        for corner in np.ndindex(*(2,) * self.dim):
-            self._points.append((b, (2 * np.array(corner) - 1) * np.asarray(half, float), 0.0))
-        for axis in range(self.dim):
-            for sign in (-1.0, 1.0):
-                normal = np.zeros(self.dim)
-                normal[axis] = sign
-                self._planes.append((b, normal, float(half[axis])))
+        self.add(b, colliders.box(half))
         return b
 
-    def add_point(self, body: int, place: np.ndarray, radius: float) -> None:
-        """A sphere fixed to a body; ``place`` in body axes."""
-        self.bodies[body].spheres.append(len(self._points))
-        self._points.append((body, np.asarray(place, float), float(radius)))
+    def capsule(self, mass: float, radius: float, half: float, position: Sequence[float], **state) -> int:
+        """A solid capsule; ``half`` its length without the round ends, by two."""
+        b = self.body(mass, capsule_inertia(mass, radius, half, self.dim), position, **state)
+        self.add(b, colliders.capsule(radius, half, self.dim))
+        return b
+
+    def cylinder(self, mass: float, radius: float, half: float, position: Sequence[float], **state) -> int:
+        """A solid cylinder (3-D)."""
+        b = self.body(mass, cylinder_inertia(mass, radius, half), position, **state)
+        self.add(b, colliders.cylinder(radius, half))
+        return b
+
+    def polygon(self, mass: float, corners: np.ndarray, position: Sequence[float], **state) -> int:
+        """A solid convex polygon (2-D), counterclockwise; its centre of mass comes to ``position``."""
+        _area, centre, moment = polygon_moments(corners)
+        b = self.body(mass, [mass * moment], position, **state)
+        self.add(b, colliders.polygon(corners), -centre)
+        return b
 
     def wall(self, normal: Sequence[float], offset: float) -> None:
         """A static half-space: ``normal · x < offset`` is solid."""
-        unit = np.asarray(normal, float) / np.linalg.norm(normal)
-        self._walls.append(len(self._planes))
-        self._planes.append((-1, unit, float(offset)))
+        self.add(WORLD, colliders.wall(normal, offset))
 
     def joint(
         self,
@@ -230,42 +280,45 @@ class Assembly:
         unit = np.zeros(1) if self.dim == 2 else np.array([1.0, 0.0, 0.0, 0.0])
         return np.asarray(self.bodies[body].values["rotation"], float) if body >= 0 else unit
 
-    def candidates(self) -> list[tuple[int, int, int, int]]:
-        """All pairs of shapes of different bodies, and of shapes and walls; not of bodies that share a joint."""
-        neighbours = {(max(j.parent, j.child), min(j.parent, j.child)) for j in self.joints + self.closures}
-        found = [(POINT_PLANE, i, w, 0) for w in self._walls for i in range(len(self._points))]
-        for a in range(len(self.bodies)):
-            for b in range(a):
-                if (a, b) in neighbours:
-                    continue
-                A, B = self.bodies[a], self.bodies[b]
-                found += [(POINT_POINT, i, j, 0) for i in A.spheres for j in B.spheres]
-                found += [(BOX_BOX, i, j, 0) for i in A.boxes for j in B.boxes]
-                found += [(POINT_BOX, i, j, 0) for i in A.spheres for j in B.boxes]
-                found += [(POINT_BOX, j, i, 0) for i in A.boxes for j in B.spheres]
-        return found
+    def ignore(self, a: int, b: int) -> None:
+        """Two bodies that pass through each other."""
+        self._apart.add(frozenset((a, b)))
+
+    def _surface(self, a: int, b: int) -> int:
+        """Surface of two bodies, -1 where they never touch: what shares a joint does not, nor what cannot move."""
+        apart = self._apart | {frozenset((j.parent, j.child)) for j in self.joints + self.closures if j.parent != WORLD}
+        free = a != b and any(x != WORLD and not self.bodies[x].fixed for x in (a, b))
+        return 0 if free and frozenset((a, b)) not in apart else -1
+
+    def _layout(self) -> Layout:
+        owners = [body for body, _ in self.shapes]
+        return lay_out(self.shapes, lambda i, j: self._surface(owners[i], owners[j]))
 
     def plan(self, envs: int = 1, capacity: int | None = None, events: EventPlan | None = None) -> RigidPlan:
         """Sizes of the scene; ``capacity`` contacts at most an environment. Impacts are events where bodies rebound.
 
-        Raises ``ValueError`` naming the joint where bodies do not form a tree.
+        Raises ``ValueError`` naming the joint where bodies do not form a tree, or that hangs where a body is held.
         """
         if events is None and self.values["restitution"] > 0.0:
             events = EventPlan()
         joints = tuple((j.kind, j.parent, j.child) for j in self.joints if j.kind != LOOSE)
         topology(self.dim, len(self.bodies), joints, [j.name for j in self.joints if j.kind != LOOSE])
-        found = self.candidates()
-        room = {POINT_PLANE: 1, POINT_POINT: 1, POINT_BOX: 1, BOX_BOX: 2**self.dim}
-        most = min(sum(room[kind] for kind, *_ in found), 64 * max(1, len(self.bodies)))
+        if (joints or self.closures) and any(b.fixed for b in self.bodies):
+            raise ValueError("a body cannot be fixed in a scene with joints; tie it to the world by a fixed joint")
+        found = self._layout()
         return RigidPlan(
-            self.dim, envs, len(self.bodies), tuple(b for b, *_ in self._points), tuple(b for b, *_ in self._planes),
-            tuple(self._boxes), tuple(found), 1, most if capacity is None else capacity, events, joints,
+            self.dim, envs, len(self.bodies), found.point_body, found.plane_body, found.lines, found.rows, found.grids,
+            found.samples, found.pairing, tuple(int(b.fixed) for b in self.bodies), 1,
+            found.capacity if capacity is None else capacity, events, joints,
             tuple((c.kind, c.child, c.parent) for c in self.closures),
         )  # fmt: skip
 
     def fill(self, solver: RigidSolver) -> None:
         """Write parameters and the initial state into slot 0, the same in every environment."""
         envs, store = solver.plan.envs, solver.store
+        found = self._layout()
+        shapes = found.shapes
+        lattice, sample = found.lattices()
 
         def write(name: str, rows) -> None:
             if len(rows):
@@ -274,13 +327,17 @@ class Assembly:
         write("mass", [b.mass for b in self.bodies])
         write("inertia", [b.inertia for b in self.bodies])
         write("centre", np.zeros((len(self.bodies), self.dim)))
-        write("point", [place for _, place, _ in self._points])
-        write("radius", [radius for *_, radius in self._points])
-        write("plane_normal", [normal for _, normal, _ in self._planes])
-        write("plane_offset", [offset for *_, offset in self._planes])
+        write("point", [x for s in shapes for x in s.points])
+        write("radius", [r for s in shapes for r in s.radii])
+        write("plane_normal", [normal for s in shapes for normal, _ in s.planes])
+        write("plane_offset", [offset for s in shapes for _, offset in s.planes])
+        write("grid_scale", np.ones(len(lattice)))
         write("gravity", [self.gravity])
         for name, value in self.values.items():
             write(name, [value])
+        if len(lattice):
+            store.write("lattice", lattice)
+            store.write("sample", sample)
         state = {
             name: np.concatenate([[b.values[name] for b in self.bodies]] * envs)
             for name in ("position", "rotation", "velocity", "spin")

@@ -1,9 +1,43 @@
-"""Which contacts there are in a step: candidates whose gap may close within it go on the tape."""
+"""Which contacts there are in a step: pairs of shapes whose spheres come near, then their features.
+
+Spheres around shapes, as large as they may move in the step, are swept along the axis on which they are spread widest
+(their order is kept from step to step, and is unique, so that no result depends on it). What is near goes through
+``nearest`` (points of one shape beside the other) and ``manifold`` (faces, edges and rims), each in the text once.
+"""
 
 from taichi_sim.runtime import ti
-from taichi_sim.solvers.rigid.arrays import BOX_BOX, POINT_EDGE, POINT_PLANE, POINT_POINT
-from taichi_sim.solvers.rigid.geometry import locate, place
+from taichi_sim.solvers.rigid.closest import PARTS, POINT_PLANE, RIM_PLANE, SECTORS
+from taichi_sim.solvers.rigid.geometry import moves, place
+from taichi_sim.solvers.rigid.manifold import cross, emit, face_manifold, normal_of, rim_spot, separate, sides, spot
+from taichi_sim.solvers.rigid.nearest import nearest
+from taichi_sim.solvers.rigid.shapes import (
+    BALL,
+    BODY,
+    CAPSULE,
+    CORNERS,
+    CYLINDER,
+    HULL,
+    KIND,
+    LINES,
+    MESH,
+    PLACES,
+    PLANES,
+    POINTS,
+)
 from taichi_sim.solvers.rigid.twist import BEFORE, FREE, body_motion
+
+
+@ti.func
+def set_out(S: ti.template(), T: ti.template(), e, k):
+    """Points and planes in the world, where all of detection takes them from."""
+    for i in range(S.extent[1]):
+        p = e * S.extent[1] + i
+        T.spot[p] = S.arm[p] + place(S.dim, S.position, k, e, S.point_body[i], S.extent[0])
+    for j in range(S.extent[2]):
+        p = e * S.extent[2] + j
+        f = S.face[p]
+        x = place(S.dim, S.position, k, e, S.plane_body[j], S.extent[0])
+        T.level[p] = f[3] + f[0] * x[0] + f[1] * x[1] + f[2] * x[2]
 
 
 @ti.func
@@ -20,156 +54,159 @@ def travel(dim: ti.template(), e, body, bodies, size, dof: ti.template()):
 
 
 @ti.func
-def emit(e, k, kind, i, j, surface, extent: ti.template(), taped: ti.template(), taped_count: ti.template(),
-         flag: ti.template()):
-    """Put a contact on the tape; without room, raise the flag."""
-    count = taped_count[k, e][0]
-    if count < extent[5]:
-        taped[k, e * extent[5] + count] = ti.Vector([kind, i, j, surface])
-        taped_count[k, e][0] = count + 1
-    else:
-        flag[e] = ti.Vector([2, k, extent[5]])
+def enclose(S: ti.template(), T: ti.template(), e, k, dt, margin):
+    """Spheres around the shapes: centre 0-2 (world), radius 3, reach 4 (how far the shape looks: half the margin and
+    twice what it may move in a step). Returns the axis along which they are spread widest."""
+    first, second = ti.Vector([0.0, 0.0, 0.0]), ti.Vector([0.0, 0.0, 0.0])
+    for s in range(S.census[0]):
+        middle = ti.Vector([0.0, 0.0, 0.0])
+        row = S.shape[s]
+        for i in range(row[POINTS], row[POINTS] + row[CORNERS]):
+            middle = middle + T.spot[e * S.extent[1] + i] / row[CORNERS]
+        size = 0.0
+        for i in range(row[POINTS], row[POINTS] + row[PLACES]):
+            p = e * S.extent[1] + i
+            size = ti.max(size, ti.sqrt((T.spot[p] - middle).norm_sqr()) + S.radius[p])
+        reach = 0.5 * margin
+        if moves(S, row[BODY]) == 1:
+            lever = middle - place(S.dim, S.position, k, e, row[BODY], S.extent[0])
+            reach = reach + 2.0 * dt * travel(S.dim, e, row[BODY], S.extent[0],
+                                              size + ti.sqrt(lever.norm_sqr()), T.dof)
+        T.bound[e * S.census[0] + s] = ti.Vector([middle[0], middle[1], middle[2], size, reach])
+        first = first + middle
+        second = second + middle * middle
+    spread = second - first * first / ti.max(1, S.census[0])
+    axis = 0
+    for d in ti.static(range(1, 3)):
+        if spread[d] > spread[axis]:
+            axis = d
+    return axis
 
 
 @ti.func
-def above(dim: ti.template(), e, k, j, B, i, A, extent: ti.template(), position: ti.template(), arm: ti.template(),
-          face: ti.template()):
-    """Height of point ``i`` of A over plane ``j`` of B, m."""
-    f = face[e * extent[2] + j]
-    x = place(dim, position, k, e, A, extent[0]) - place(dim, position, k, e, B, extent[0]) + arm[e * extent[1] + i]
-    return f[0] * x[0] + f[1] * x[1] + f[2] * x[2] - f[3]
+def lower_end(S: ti.template(), T: ti.template(), e, s, axis):
+    """Where the sphere of a shape begins on an axis."""
+    b = T.bound[e * S.census[0] + s]
+    return b[axis] - b[3] - b[4]
 
 
 @ti.func
-def detect_boxes(dim: ti.template(), e, k, a, b, surface, dt, margin, extent: ti.template(), dof: ti.template(),
-                 position: ti.template(), arm: ti.template(), face: ti.template(), point_body: ti.template(),
-                 box: ti.template(), taped: ti.template(), taped_count: ti.template(), flag: ti.template()):
-    """Two boxes touch at the vertices of either that lie over a face of the other.
+def arrange(S: ti.template(), T: ti.template(), e, axis):
+    """Sort the shapes by where their spheres begin (ties by number), starting from the order of the step before."""
+    first = e * S.census[0]
+    for i in range(1, S.census[0]):
+        s = T.sequence[first + i]
+        key = lower_end(S, T, e, s, axis)
+        j = i - 1
+        looking = 1
+        while looking == 1:
+            looking = 0
+            if j >= 0:
+                other = T.sequence[first + j]
+                end = lower_end(S, T, e, other, axis)
+                if end > key or (end == key and other > s):
+                    T.sequence[first + j + 1] = other
+                    j = j - 1
+                    looking = 1
+        T.sequence[first + j + 1] = s
 
-    The reference face is the one with the largest separation (separating axes, faces only: two crossed edges meet
-    without being seen). Against it go the vertices of the other box; against that box's face opposite, its own.
-    """
-    corners, sides = ti.static(2**dim), ti.static(2 * dim)
-    reference, gap, owner = 0, -1e30, 0
-    reach = margin
+
+@ti.func
+def meet(S: ti.template(), T: ti.template(), e, k, a, b, surface, reach, margin):
+    """All contacts of two shapes."""
     for turn in range(2):
-        first = ti.select(turn == 0, a, b)
-        body = point_body[box[first][0]]
-        size = 2.0 * ti.sqrt(arm[e * extent[1] + box[first][0]].norm_sqr())
-        reach = reach + 2.0 * dt * travel(dim, e, body, extent[0], size, dof)
-    for turn in range(2):
-        if gap <= reach:
-            first, second = ti.select(turn == 0, a, b), ti.select(turn == 0, b, a)
-            B, A = point_body[box[first][0]], point_body[box[second][0]]
-            for side in range(sides):
-                lowest = 1e30
-                for corner in range(corners):
-                    lowest = ti.min(lowest, above(
-                        dim, e, k, box[first][1] + side, B, box[second][0] + corner, A, extent, position, arm,
-                        face))
-                # a tie goes to the face found first, and stays there under rounding
-                if lowest > gap + ti.select(gap > -1e29, 1e-2 * margin, 0.0):
-                    gap = lowest
-                    reference = side
-                    owner = turn
-    if gap <= reach:
-        mine, other = ti.select(owner == 0, a, b), ti.select(owner == 0, b, a)
-        for _turn in range(2):
-            B, A = point_body[box[mine][0]], point_body[box[other][0]]
-            for corner in range(corners):
-                inside = 1
-                height = 0.0
-                for side in range(sides):
-                    h = above(dim, e, k, box[mine][1] + side, B, box[other][0] + corner, A, extent, position, arm,
-                              face)
-                    if side == reference:
-                        height = h
-                    elif side // 2 != reference // 2 and h > margin:
-                        inside = 0
-                if inside == 1 and height <= reach:
-                    emit(e, k, POINT_PLANE, box[other][0] + corner, box[mine][1] + reference, surface, extent, taped,
-                         taped_count, flag)
-            # the face of the other box that looks against the reference, and the same with exchanged roles
-            looks = face[e * extent[2] + box[mine][1] + reference]
-            best = 1e30
-            for side in range(sides):
-                against = face[e * extent[2] + box[other][1] + side]
-                along = looks[0] * against[0] + looks[1] * against[1] + looks[2] * against[2]
-                if along < best:
-                    best = along
-                    reference = side
-            swap = mine
-            mine = other
-            other = swap
+        x, y = ti.select(turn == 0, a, b), ti.select(turn == 0, b, a)
+        X, Y = S.shape[x][KIND], S.shape[y][KIND]
+        first, count = S.shape[x][POINTS], 0
+        if X == BALL and (Y != BALL or turn == 0):
+            count = 1
+        elif X == CAPSULE and Y != BALL:
+            count = S.shape[x][ti.select(Y == CAPSULE, CORNERS, PLACES)]
+        elif X == HULL and (Y == CAPSULE or Y == MESH):
+            count = S.shape[x][ti.select(Y == CAPSULE, CORNERS, PLACES)]
+        elif X == CYLINDER and (Y == CAPSULE or Y == MESH):
+            first, count = first + 2, S.shape[x][PLACES] - 2
+        elif X == MESH and Y != BALL:
+            count = S.shape[x][PLACES]
+        around = T.bound[e * S.census[0] + y]
+        for i in range(first, first + count):
+            r = S.radius[e * S.extent[1] + i]
+            away = spot(S, T, e, i) - ti.Vector([around[0], around[1], around[2]])
+            limit = around[3] + reach + r
+            if away.norm_sqr() <= limit * limit:
+                nearest(S, T, e, k, i, r, y, surface, reach)
+    if ti.static(S.flat or S.crossing):
+        X, Y = S.shape[a][KIND], S.shape[b][KIND]
+        if 1 <= X and X <= 3 and 1 <= Y and Y <= 3:
+            gap, reference, owner = separate(S, T, e, a, b, reach, margin)
+            if gap <= reach:
+                edges = -1e30
+                if ti.static(S.crossing):
+                    edges = cross(S, T, e, k, a, b, surface, reach, margin, gap)
+                if X != CAPSULE and Y != CAPSULE and gap >= edges - 0.2 * margin:
+                    if ti.static(S.faces):
+                        face_manifold(S, T, e, k, a, b, surface, reach, margin, reference, owner)
+                    if ti.static(S.sides):
+                        sides(S, T, e, k, a, b, surface, reach, margin, gap)
 
 
 @ti.func
-def detect_point_box(dim: ti.template(), e, k, i, b, surface, reach, extent: ti.template(), position: ti.template(),
-                     radius: ti.template(), arm: ti.template(), face: ti.template(), point_body: ti.template(),
-                     box: ti.template(), taped: ti.template(), taped_count: ti.template(), flag: ti.template()):
-    """A sphere touches the face it is over, or the nearest edge or vertex."""
-    corners, sides = ti.static(2**dim), ti.static(2 * dim)
-    A, B = point_body[i], point_body[box[b][0]]
-    gap, nearest_side, outside, along = -1e30, 0, 0, 3
-    for side in range(sides):
-        h = above(dim, e, k, box[b][1] + side, B, i, A, extent, position, arm, face)
-        if h > 0.0:
-            outside = outside + 1
-            along = along - side // 2
-        if h > gap:
-            gap = h
-            nearest_side = side
-    if gap - radius[e * extent[1] + i] <= reach:
-        if outside < 2:
-            emit(e, k, POINT_PLANE, i, box[b][1] + nearest_side, surface, extent, taped, taped_count, flag)
-        else:
-            nearest, at = 1e30, 0
-            x = place(dim, position, k, e, A, extent[0]) - place(dim, position, k, e, B, extent[0])
-            for corner in range(corners):
-                away = x + arm[e * extent[1] + i] - arm[e * extent[1] + box[b][0] + corner]
-                if away.norm_sqr() < nearest:
-                    nearest = away.norm_sqr()
-                    at = corner
-            kind = POINT_POINT
-            if outside < dim:  # two of three axes: the edge along the third
-                kind = POINT_EDGE + box[b][1] + 2 * along + 1
-            emit(e, k, kind, i, box[b][0] + at, surface, extent, taped, taped_count, flag)
+def lie(S: ti.template(), T: ti.template(), e, k, s, wall, surface, reach):
+    """Contacts of a shape with a half-space: its ends, vertices, or the lowest points of its rims."""
+    j = S.shape[wall][PLANES]
+    n, offset = normal_of(S, e, j), T.level[e * S.extent[2] + j]
+    b = T.bound[e * S.census[0] + s]
+    if n.dot(ti.Vector([b[0], b[1], b[2]])) - b[3] - offset <= reach:
+        row = S.shape[s]
+        count = row[CORNERS]
+        if row[KIND] == CYLINDER:
+            count = 2 * SECTORS
+        for c in range(count):
+            i, code, r = row[POINTS] + c, POINT_PLANE, 0.0
+            x = n * 0.0
+            if ti.static(S.rims):
+                if row[KIND] == CYLINDER:
+                    i, code = 2 * row[LINES] + c // SECTORS, RIM_PLANE + PARTS * (c % SECTORS)
+                    x = rim_spot(S, T, e, i, c % SECTORS, n)
+            if row[KIND] != CYLINDER:
+                x = spot(S, T, e, i)
+                r = S.radius[e * S.extent[1] + i]
+            if n.dot(x) - offset - r <= reach:
+                emit(S, T, e, k, code, i, j, surface)
 
 
 @ti.func
-def detect(dim: ti.template(), boxes: ti.template(), e, k, dt, margin, extent: ti.template(), dof: ti.template(),
-           position: ti.template(), radius: ti.template(), arm: ti.template(), face: ti.template(),
-           point_body: ti.template(), plane_body: ti.template(), box: ti.template(), candidate: ti.template(),
-           taped: ti.template(), taped_count: ti.template(), flag: ti.template()):
-    """Put on the tape of slot ``k`` every contact whose gap is below ``margin + 2 h |v|``.
+def detect(S: ti.template(), T: ti.template(), e, k, dt, margin):
+    """Put on the (empty) tape of slot ``k`` every contact whose gap is below ``margin + 2 h |v|``.
 
     The speed is the larger one before and after the kick. One contact too many costs time only: the law gives it no
     impulse. A body made faster than that by a blow in the same step meets what it then reaches one step later.
     """
-    for c in range(extent[4]):
-        kind, i, j, surface = candidate[c][0], candidate[c][1], candidate[c][2], candidate[c][3]
-        if kind == POINT_PLANE or kind == POINT_POINT:
-            A = point_body[i]
-            B = -1
-            if kind == POINT_PLANE:
-                B = plane_body[j]
-            else:
-                B = point_body[j]
-            _n, arm_a, arm_b, gap = locate(dim, e, k, kind, i, j, A, B, extent, position, radius, arm,
-                                           face)
-            speed = travel(dim, e, A, extent[0], ti.sqrt(arm_a.norm_sqr()), dof)
-            speed = speed + travel(dim, e, B, extent[0], ti.sqrt(arm_b.norm_sqr()), dof)
-            if gap <= margin + 2.0 * dt * speed:
-                emit(e, k, kind, i, j, surface, extent, taped, taped_count, flag)
-        elif ti.static(boxes):
-            if kind == BOX_BOX:
-                detect_boxes(dim, e, k, i, j, surface, dt, margin, extent, dof, position, arm, face,
-                             point_body, box, taped, taped_count, flag)
-            else:
-                A, B = point_body[i], point_body[box[j][0]]
-                size = 2.0 * ti.sqrt(arm[e * extent[1] + box[j][0]].norm_sqr())
-                speed = travel(dim, e, A, extent[0], radius[e * extent[1] + i], dof)
-                speed = speed + travel(dim, e, B, extent[0], size, dof)
-                detect_point_box(dim, e, k, i, j, surface, margin + 2.0 * dt * speed, extent, position, radius,
-                                 arm, face, point_body, box, taped,
-                                 taped_count, flag)
+    bounded, all_shapes = S.census[0], S.census[1]
+    set_out(S, T, e, k)
+    axis = enclose(S, T, e, k, dt, margin)
+    for w in range(bounded, all_shapes):
+        for s in range(bounded):
+            surface = S.pairing[s * all_shapes + w]
+            if surface >= 0:
+                lie(S, T, e, k, s, w, surface, 0.5 * margin + T.bound[e * bounded + s][4])
+    if ti.static(len(S.targets) > 0 or S.flat or S.crossing):
+        arrange(S, T, e, axis)
+        for i in range(bounded):
+            s = T.sequence[e * bounded + i]
+            mine = T.bound[e * bounded + s]
+            end = mine[axis] + mine[3] + mine[4]
+            j = i + 1
+            while j < bounded:
+                t = T.sequence[e * bounded + j]
+                other = T.bound[e * bounded + t]
+                if other[axis] - other[3] - other[4] > end:
+                    j = bounded
+                else:
+                    away = ti.Vector([mine[0] - other[0], mine[1] - other[1], mine[2] - other[2]])
+                    reach = mine[4] + other[4]
+                    limit = mine[3] + other[3] + reach
+                    surface = S.pairing[s * all_shapes + t]
+                    if surface >= 0 and away.norm_sqr() <= limit * limit:
+                        meet(S, T, e, k, ti.max(s, t), ti.min(s, t), surface, reach, margin)
+                j = j + 1

@@ -15,8 +15,8 @@ adjoints of pieces, walked through backwards.
 """
 
 from taichi_sim.runtime import ti
-from taichi_sim.solvers.rigid.arrays import POINT_EDGE, POINT_PLANE
-from taichi_sim.solvers.rigid.geometry import GAP, column3, place
+from taichi_sim.solvers.rigid.closest import PARTS, POINT_GRID, RIM_PLANE, closest
+from taichi_sim.solvers.rigid.geometry import GAP, column3, features, on_lattice, place
 from taichi_sim.solvers.rigid.impact import RESOLUTION, THRESHOLD, TOUCH
 from taichi_sim.solvers.rigid.newton import contact_motion
 from taichi_sim.solvers.rigid.rotation import flat, flat_turn, lift, lift_turn
@@ -60,52 +60,45 @@ def path_motion(dim: ti.template(), dof: ti.template(), first, tau, share, pace)
 
 
 @ti.func
-def gap_on_path(dim: ti.template(), e, k, c, tau, share, pace, extent: ti.template(), dof: ti.template(),
-                position: ti.template(), radius: ti.template(), arm: ti.template(), face: ti.template(),
-                contact_body: ti.template(), taped: ti.template()):
-    """Gap of contact ``c`` on the flight after ``tau``, and its rate."""
+def turn_along(turn, v):
+    """``v`` turned by a rotation vector."""
+    a, b, _c = rotation_series(turn)
+    across = turn.cross(v)
+    return v + a * across + b * turn.cross(across)
+
+
+@ti.func
+def gap_on_path(S: ti.template(), e, k, code, i, j, tau, share, pace, dof: ti.template()):
+    """Gap of a contact as it stands on the tape, on the flight after ``tau``, and its rate."""
+    dim = ti.static(S.dim)
     freedoms = ti.static(3 if dim == 2 else 6)
-    bodies, points, planes = extent[0], extent[1], extent[2]
-    kind, i, j = taped[k, c][0], taped[k, c][1], taped[k, c][2]
-    A, B = contact_body[c][0], contact_body[c][1]
-    away = place(dim, position, k, e, A, bodies) - place(dim, position, k, e, B, bodies)
-    mine = arm[e * points + i]
-    other, along = mine * 0.0, mine * 0.0
-    if kind == POINT_PLANE:
-        other = column3(face, e * planes + j, 0)
-    else:
-        other = arm[e * points + j]
-        if kind >= POINT_EDGE:
-            along = column3(face, e * planes + kind - POINT_EDGE, 0)
-    v, w, u, q = mine * 0.0, mine * 0.0, mine * 0.0, mine * 0.0
+    kind = code % PARTS
+    A, B, a0, a1, b0, b1, ra, rb, _ids, _share, _part = features(S, e, kind, i, j)
+    bodies = S.extent[0]
+    away = place(dim, S.position, k, e, A, bodies) - place(dim, S.position, k, e, B, bodies)
+    v, w, u, q, turn = a0 * 0.0, a0 * 0.0, a0 * 0.0, a0 * 0.0, a0 * 0.0
     for side in range(2):
         body = ti.select(side == 0, A, B)
         if body >= 0:
             mean, spin, now, now_spin = path_motion(dim, dof, (e * bodies + body) * freedoms, tau, share, pace)
             turn = tau * spin
-            a, b, _c = rotation_series(turn)
             if side == 0:
                 away = away + tau * mean
-                mine = mine + a * turn.cross(mine) + b * turn.cross(turn.cross(mine))
-                v, w = now, now_spin
+                a0, a1, v, w = turn_along(turn, a0), turn_along(turn, a1), now, now_spin
             else:
                 away = away - tau * mean
-                other = other + a * turn.cross(other) + b * turn.cross(turn.cross(other))
-                along = along + a * turn.cross(along) + b * turn.cross(turn.cross(along))
-                u, q = now, now_spin
-    away = away + mine
-    r = radius[e * points + i]
-    n = other
-    gap = 0.0
-    if kind == POINT_PLANE:
-        gap = n.dot(away) - face[e * planes + j][3] - r
-    else:
-        between = away - other
-        between = between - along.dot(between) * along
-        distance = ti.sqrt(ti.max(between.norm_sqr(), 1e-30))
-        n = between / distance
-        gap = distance - r - radius[e * points + j]
-    return gap, n.dot(v + w.cross(mine - r * n) - u - q.cross(away - r * n))
+                b0, b1, u, q = turn_along(turn, b0), turn_along(turn, b1), now, now_spin
+        elif side == 1:
+            turn = turn * 0.0
+    n, way, gap = closest(S.codes, kind, code // PARTS, away + a0, a1, b0, b1, ra, rb)
+    if ti.static(POINT_GRID in S.codes):
+        if kind == POINT_GRID:  # as B sees it, where it was at the start
+            phi, _g, m, _bend, R, _w, scale = on_lattice(S, e, j, B, turn_along(-turn, away + a0))
+            n, gap = turn_along(turn, R @ m), scale * phi - ra
+    mine = a0 + way
+    if kind != RIM_PLANE:
+        mine = mine - ra * n
+    return gap, n.dot(v + w.cross(mine) - u - q.cross(away + mine))
 
 
 @ti.func
@@ -138,16 +131,16 @@ def sort_contacts(dim: ti.template(), e, k, impact, all_of_them, count, extent: 
 
 
 @ti.func
-def find_impact(dim: ti.template(), e, k, rest, kick, acting, count, extent: ti.template(), dof: ti.template(),
-                position: ti.template(), radius: ti.template(), arm: ti.template(), face: ti.template(),
-                contact: ti.template(), contact_body: ti.template(), taped: ti.template(),
-                restitution: ti.template(), settings: ti.template()):
+def find_impact(S: ti.template(), e, k, rest, kick, acting, count, dof: ti.template(), contact: ti.template(),
+                contact_body: ti.template(), taped: ti.template(), restitution: ti.template(),
+                settings: ti.template()):
     """First impact of the contacts from ``acting`` on: its contact (-1: none), its time, 1 where a gap that vanishes
     there sets it; and the number that act in a landing, those that close slowly behind the others at the front.
 
     A gap is sampled, and once it has closed its root bracketed and found by Newton's method. One that touches already
     is followed back or forth from now on; one that was missed, and overlaps, hits at once.
     """
+    extent = ti.static(S.extent)
     first = e * extent[5]
     hit, best, exact, landing = -1, 2.0 * rest, 0.0, acting
     pace = 1.0 / (kick + rest)
@@ -161,8 +154,8 @@ def find_impact(dim: ti.template(), e, k, rest, kick, acting, count, extent: ti.
                 late = 1
         for trial in range(EVALUATIONS):
             if found == 0:
-                gap, slope = gap_on_path(dim, e, k, c, tau, (kick + tau) * pace, pace, extent, dof, position, radius,
-                                         arm, face, contact_body, taped)
+                gap, slope = gap_on_path(S, e, k, taped[k, c][0], taped[k, c][1], taped[k, c][2], tau,
+                                         (kick + tau) * pace, pace, dof)
                 rate = slope
                 if late == 1:
                     found = 1

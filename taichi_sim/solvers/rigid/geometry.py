@@ -1,17 +1,28 @@
 """Where shapes and contacts are: world axes, gaps, normals and arms from poses; and the adjoint of all of them.
 
-A contact acts between body A, which carries a point with a radius, and body B (or the world), which carries a plane or
-another point with a radius, or an edge: a line through a point along the normal of a plane. The normal points from B
-to A; both bodies are pushed at one place, on the surface of A, so that momentum and angular momentum are conserved to
-rounding.
+A contact acts between two bodies, or a body and the world (-1), which carry features that are closest (``closest``,
+or the lattice of a mesh). The normal points from B to A; both bodies are pushed at one place, on the surface of A, so
+that momentum and angular momentum are conserved to rounding. Where A cannot move, the two change their roles: A is
+always a body that moves.
 
 Columns of ``contact``: normal 0-2, arm of A 3-5, arm of B 6-8, gap 9, then the law's K 10, b 11, μ 12, d 13, vs 14,
 and room for the solve: frozen normal impulse 15, normal impulse 16.
 """
 
 from taichi_sim.runtime import ti
-from taichi_sim.solvers.rigid.arrays import POINT_EDGE, POINT_PLANE
+from taichi_sim.solvers.rigid.closest import (
+    LINE_LINE,
+    PARTS,
+    POINT_GRID,
+    POINT_LINE,
+    POINT_PLANE,
+    POINT_RIM,
+    RIM_PLANE,
+    closest,
+    closest_adjoint,
+)
 from taichi_sim.solvers.rigid.rotation import flat, lift
+from taichi_sim.solvers.shapes.samples import sampled_distance
 
 GAP, STIFF, BIAS, FRICTION, DAMPING, STICTION, FROZEN, NORMAL = 9, 10, 11, 12, 13, 14, 15, 16
 
@@ -32,129 +43,193 @@ def place(dim: ti.template(), position: ti.template(), k, e, body, bodies):
 
 
 @ti.func
-def orient(dim: ti.template(), e, extent: ti.template(), turned: ti.template(), centre: ti.template(),
-           point: ti.template(), plane_normal: ti.template(), plane_offset: ti.template(),
-           point_body: ti.template(), plane_body: ti.template(), arm: ti.template(), face: ti.template()):
+def orient(S: ti.template(), e):
     """Points and planes in world axes, as seen from the centre of mass of their body: ``arm = R (point - centre)``;
-    ``face``: normal ``R n`` and offset ``o - n · centre``."""
-    bodies, points, planes = extent[0], extent[1], extent[2]
+    ``face``: normal ``R n`` and offset ``o - n · centre``. Those of the world stay as they are."""
+    bodies, points, planes = S.extent[0], S.extent[1], S.extent[2]
     for i in range(points):
-        b = e * bodies + point_body[i]
-        arm[e * points + i] = turned[b] @ lift(dim, point[e * points + i] - centre[b])
+        own = lift(S.dim, S.point[e * points + i])
+        if S.point_body[i] >= 0:
+            b = e * bodies + S.point_body[i]
+            own = S.turned[b] @ (own - lift(S.dim, S.centre[b]))
+        S.arm[e * points + i] = own
     for j in range(planes):
         p = e * planes + j
-        n = lift(dim, plane_normal[p])
-        offset = plane_offset[p]
-        if plane_body[j] >= 0:
-            b = e * bodies + plane_body[j]
-            offset = offset - plane_normal[p].dot(centre[b])
-            n = turned[b] @ n
-        face[p] = ti.Vector([n[0], n[1], n[2], offset])
+        n = lift(S.dim, S.plane_normal[p])
+        offset = S.plane_offset[p]
+        if S.plane_body[j] >= 0:
+            b = e * bodies + S.plane_body[j]
+            offset = offset - S.plane_normal[p].dot(S.centre[b])
+            n = S.turned[b] @ n
+        S.face[p] = ti.Vector([n[0], n[1], n[2], offset])
 
 
 @ti.func
-def clear_orient_adjoint(e, extent: ti.template(), arm_bar: ti.template(), face_bar: ti.template()):
+def clear_orient_adjoint(S: ti.template(), D: ti.template(), e):
     """Set the adjoints of arms and faces to zero."""
-    for i in range(e * extent[1], (e + 1) * extent[1]):
-        arm_bar[i] = arm_bar[i] * 0.0
-    for j in range(e * extent[2], (e + 1) * extent[2]):
-        face_bar[j] = face_bar[j] * 0.0
+    for i in range(e * S.extent[1], (e + 1) * S.extent[1]):
+        D.arm[i] = D.arm[i] * 0.0
+    for j in range(e * S.extent[2], (e + 1) * S.extent[2]):
+        D.face[j] = D.face[j] * 0.0
 
 
 @ti.func
-def orient_adjoint(dim: ti.template(), e, extent: ti.template(), turned: ti.template(), centre: ti.template(),
-                   point: ti.template(), plane_normal: ti.template(), point_body: ti.template(),
-                   plane_body: ti.template(), arm_bar: ti.template(), face_bar: ti.template(),
-                   turned_bar: ti.template(), d_centre: ti.template(), d_point: ti.template(),
-                   d_plane_normal: ti.template(), d_plane_offset: ti.template()):
+def orient_adjoint(S: ti.template(), D: ti.template(), e):
     """Adjoint of :func:`orient`, added to that of rotations, centres, points and planes."""
-    bodies, points, planes = extent[0], extent[1], extent[2]
+    bodies, points, planes = S.extent[0], S.extent[1], S.extent[2]
     for i in range(points):
         a = e * points + i
-        b = e * bodies + point_body[i]
-        turned_bar[b] = turned_bar[b] + arm_bar[a].outer_product(lift(dim, point[a] - centre[b]))
-        local = ti.cast(flat(dim, turned[b].transpose() @ arm_bar[a]), ti.f64)
-        d_point[a] = d_point[a] + local
-        d_centre[b] = d_centre[b] - local
+        local = D.arm[a]
+        if S.point_body[i] >= 0:
+            b = e * bodies + S.point_body[i]
+            D.turned[b] = D.turned[b] + local.outer_product(lift(S.dim, S.point[a] - S.centre[b]))
+            local = S.turned[b].transpose() @ local
+            D.centre[b] = D.centre[b] - ti.cast(flat(S.dim, local), ti.f64)
+        D.point[a] = D.point[a] + ti.cast(flat(S.dim, local), ti.f64)
     for j in range(planes):
         p = e * planes + j
-        n_bar = column3(face_bar, p, 0)
-        offset_bar = face_bar[p][3]
-        d_plane_offset[p] = d_plane_offset[p] + ti.cast(offset_bar, ti.f64)
-        if plane_body[j] >= 0:
-            b = e * bodies + plane_body[j]
-            turned_bar[b] = turned_bar[b] + n_bar.outer_product(lift(dim, plane_normal[p]))
-            local = flat(dim, turned[b].transpose() @ n_bar) - offset_bar * centre[b]
-            d_plane_normal[p] = d_plane_normal[p] + ti.cast(local, ti.f64)
-            d_centre[b] = d_centre[b] - ti.cast(offset_bar * plane_normal[p], ti.f64)
+        n_bar = column3(D.face, p, 0)
+        offset_bar = D.face[p][3]
+        D.plane_offset[p] = D.plane_offset[p] + ti.cast(offset_bar, ti.f64)
+        if S.plane_body[j] >= 0:
+            b = e * bodies + S.plane_body[j]
+            D.turned[b] = D.turned[b] + n_bar.outer_product(lift(S.dim, S.plane_normal[p]))
+            local = flat(S.dim, S.turned[b].transpose() @ n_bar) - offset_bar * S.centre[b]
+            D.plane_normal[p] = D.plane_normal[p] + ti.cast(local, ti.f64)
+            D.centre[b] = D.centre[b] - ti.cast(offset_bar * S.plane_normal[p], ti.f64)
         else:
-            d_plane_normal[p] = d_plane_normal[p] + ti.cast(flat(dim, n_bar), ti.f64)
+            D.plane_normal[p] = D.plane_normal[p] + ti.cast(flat(S.dim, n_bar), ti.f64)
 
 
 @ti.func
-def locate(dim: ti.template(), e, k, kind, i, j, A, B, extent: ti.template(), position: ti.template(),
-           radius: ti.template(), arm: ti.template(), face: ti.template()):
-    """Normal, arms and gap of point ``i`` of A against plane or point ``j`` of B, or the edge through the latter."""
-    bodies, points, planes = extent[0], extent[1], extent[2]
-    mine = arm[e * points + i]
-    away = place(dim, position, k, e, A, bodies) + mine - place(dim, position, k, e, B, bodies)
-    r = radius[e * points + i]
-    n = ti.Vector([0.0, 0.0, 0.0])
-    gap = 0.0
-    if kind == POINT_PLANE:
-        n = column3(face, e * planes + j, 0)
-        gap = n.dot(away) - face[e * planes + j][3] - r
-    else:
-        between = away - arm[e * points + j]
-        if kind >= POINT_EDGE:
-            u = column3(face, e * planes + kind - POINT_EDGE, 0)
-            between = between - u.dot(between) * u
-        distance = ti.sqrt(ti.max(between.norm_sqr(), 1e-30))
-        n = between / distance
-        gap = distance - r - radius[e * points + j]
-    return n, mine - r * n, away - r * n, gap
+def curve(S: ti.template(), line, rim, i):
+    """The two points a feature is made of, and the share of the second in its radius: a point (twice), a line, or the
+    circle around end ``i % 2`` of line ``i // 2``."""
+    c, o, share = i, i, 0.0
+    if line or rim:
+        l = ti.select(rim, i // 2, i)
+        end = ti.select(rim, i % 2, 0)
+        c, o = S.line[l][0], S.line[l][1]
+        if end == 1:
+            c, o = S.line[l][1], S.line[l][0]
+        share = ti.select(line, 0.5, 0.0)
+    return c, o, share
 
 
 @ti.func
-def locate_adjoint(dim: ti.template(), e, k, kind, i, j, A, B, extent: ti.template(), position: ti.template(),
-                   radius: ti.template(), arm: ti.template(), face: ti.template(), arm_bar: ti.template(),
-                   face_bar: ti.template(), d_position: ti.template(), d_radius: ti.template(), n_bar, arm_a_bar,
-                   arm_b_bar, gap_bar):
-    """Adjoint of :func:`locate`, added to that of positions, radii, arms and faces."""
-    bodies, points, planes = extent[0], extent[1], extent[2]
-    a = e * points + i
-    away = place(dim, position, k, e, A, bodies) + arm[a] - place(dim, position, k, e, B, bodies)
-    away_bar = arm_b_bar
-    both = arm_a_bar + arm_b_bar
-    normal_bar = n_bar - radius[a] * both
-    n = ti.Vector([0.0, 0.0, 0.0])
-    if kind == POINT_PLANE:
-        p = e * planes + j
-        n = column3(face, p, 0)
-        away_bar = away_bar + gap_bar * n
-        normal_bar = normal_bar + gap_bar * away
-        face_bar[p] = face_bar[p] + ti.Vector([normal_bar[0], normal_bar[1], normal_bar[2], -gap_bar])
+def features(S: ti.template(), e, kind, i, j):
+    """Of feature ``i`` of A and ``j`` of B: their bodies, their points, and the vectors and radii that ``closest``
+    takes, as seen from the bodies' centres of mass."""
+    points = e * S.extent[1]
+    c, o, share = curve(S, kind == LINE_LINE, kind == RIM_PLANE, i)
+    a0, a1 = S.arm[points + c], S.arm[points + o] - S.arm[points + c]
+    ra = (1.0 - share) * S.radius[points + c] + share * S.radius[points + o]
+    A, B = S.point_body[c], -1
+    b0, b1, rb, d, q, part = a0, a1, ra, c, o, share
+    if kind == POINT_PLANE or kind == RIM_PLANE:
+        b0, rb, B = column3(S.face, e * S.extent[2] + j, 0), S.face[e * S.extent[2] + j][3], S.plane_body[j]
+    elif kind == POINT_GRID:
+        B = S.grid[j][4]
     else:
-        other = e * points + j
-        straight = away - arm[other]
-        between = straight
-        u = n
-        if kind >= POINT_EDGE:
-            u = column3(face, e * planes + kind - POINT_EDGE, 0)
-            between = straight - u.dot(straight) * u
-        distance = ti.sqrt(ti.max(between.norm_sqr(), 1e-30))
-        n = between / distance
-        between_bar = gap_bar * n + (normal_bar - n.dot(normal_bar) * n) / distance
-        if kind >= POINT_EDGE:
-            p = e * planes + kind - POINT_EDGE
-            u_bar = -u.dot(straight) * between_bar - u.dot(between_bar) * straight
-            between_bar = between_bar - u.dot(between_bar) * u
-            face_bar[p] = face_bar[p] + ti.Vector([u_bar[0], u_bar[1], u_bar[2], 0.0])
-        away_bar = away_bar + between_bar
-        arm_bar[other] = arm_bar[other] - between_bar
-        d_radius[other] = d_radius[other] - ti.cast(gap_bar, ti.f64)
-    d_radius[a] = d_radius[a] - ti.cast(gap_bar + n.dot(both), ti.f64)
-    arm_bar[a] = arm_bar[a] + arm_a_bar + away_bar
-    d_position[e * bodies + A] = d_position[e * bodies + A] + flat(dim, away_bar)
+        d, q, part = curve(S, kind == LINE_LINE or kind == POINT_LINE, kind == POINT_RIM, j)
+        b0, b1 = S.arm[points + d], S.arm[points + q] - S.arm[points + d]
+        rb = (1.0 - part) * S.radius[points + d] + part * S.radius[points + q]
+        B = S.point_body[d]
+    return A, B, a0, a1, b0, b1, ra, rb, ti.Vector([c, o, d, q]), share, part
+
+
+@ti.func
+def on_lattice(S: ti.template(), e, j, B, P):
+    """Distance, its gradient, normal and bend of lattice ``j`` at ``P``, as seen from B's centre of mass, all in the
+    axes of the lattice; with the rotation of B, its centre, the place in body axes, and the scale."""
+    R = ti.Matrix.identity(float, 3)
+    middle = P * 0.0
     if B >= 0:
-        d_position[e * bodies + B] = d_position[e * bodies + B] - flat(dim, away_bar)
+        R = S.turned[e * S.extent[0] + B]
+        middle = lift(S.dim, S.centre[e * S.extent[0] + B])
+    scale = S.grid_scale[e * S.census[3] + j]
+    w = R.transpose() @ P + middle
+    origin = column3(S.lattice, j, 0)
+    sizes = ti.Vector([S.grid[j][1], S.grid[j][2], S.grid[j][3]])
+    phi, g, n, bend = sampled_distance(3, S.grid[j][0], sizes, S.lattice[j][3], w / scale - origin, S.sample)
+    return phi, g, n, bend, R, w, scale
+
+
+@ti.func
+def locate(S: ti.template(), e, k, code, i, j):
+    """Bodies, normal, arms and gap of a contact as it stands on the tape."""
+    kind = code % PARTS
+    A, B, a0, a1, b0, b1, ra, rb, _ids, _share, _part = features(S, e, kind, i, j)
+    away = place(S.dim, S.position, k, e, A, S.extent[0]) - place(S.dim, S.position, k, e, B, S.extent[0])
+    n, way, gap = closest(S.codes, kind, code // PARTS, away + a0, a1, b0, b1, ra, rb)
+    if ti.static(POINT_GRID in S.codes):
+        if kind == POINT_GRID:
+            phi, _g, m, _bend, R, _w, scale = on_lattice(S, e, j, B, away + a0)
+            n, gap = R @ m, scale * phi - ra
+    mine = a0 + way
+    if kind != RIM_PLANE:
+        mine = mine - ra * n
+    other = away + mine
+    if moves(S, A) == 0:
+        A, B, n, mine, other = B, A, -n, other, mine
+    if moves(S, B) == 0:
+        B = -1
+    return A, B, n, mine, other, gap
+
+
+@ti.func
+def moves(S: ti.template(), body):
+    """Whether forces move a body: not the world, and nothing that is held."""
+    out = 0
+    if body >= 0:
+        out = 1 - S.held[body]
+    return out
+
+
+@ti.func
+def locate_adjoint(S: ti.template(), D: ti.template(), e, k, code, i, j, n_bar, arm_a_bar, arm_b_bar, gap_bar):
+    """Adjoint of :func:`locate`, added to that of positions, radii, arms, faces, rotations and scales."""
+    kind = code % PARTS
+    A, B, a0, a1, b0, b1, ra, rb, ids, share, part = features(S, e, kind, i, j)
+    bodies, points = e * S.extent[0], e * S.extent[1]
+    away = place(S.dim, S.position, k, e, A, S.extent[0]) - place(S.dim, S.position, k, e, B, S.extent[0])
+    mine_bar, other_bar, normal_bar = arm_a_bar, arm_b_bar, n_bar
+    if moves(S, A) == 0:
+        mine_bar, other_bar, normal_bar = arm_b_bar, arm_a_bar, -n_bar
+    both = mine_bar + other_bar
+    pulled = ti.select(kind == RIM_PLANE, 0.0, 1.0)
+    normal_bar = normal_bar - (pulled * ra) * both
+    P_bar, a1_bar, b0_bar, b1_bar, ra_bar, rb_bar, n = closest_adjoint(
+        S.codes, kind, code // PARTS, away + a0, a1, b0, b1, ra, rb, normal_bar, both, gap_bar)
+    if ti.static(POINT_GRID in S.codes):
+        if kind == POINT_GRID:
+            phi, g, m, bend, R, w, scale = on_lattice(S, e, j, B, away + a0)
+            y_bar = (gap_bar * scale) * g + bend.transpose() @ (R.transpose() @ normal_bar)
+            P_bar, n, ra_bar = R @ (y_bar / scale), R @ m, -gap_bar
+            a1_bar, b0_bar, b1_bar, rb_bar = a1_bar * 0.0, b0_bar * 0.0, b1_bar * 0.0, 0.0 * rb_bar
+            at = e * S.census[3] + j
+            D.grid_scale[at] = D.grid_scale[at] + ti.cast(gap_bar * phi - y_bar.dot(w) / (scale * scale), ti.f64)
+            if B >= 0:
+                D.turned[bodies + B] = D.turned[bodies + B] + normal_bar.outer_product(m) + (
+                    away + a0).outer_product(y_bar / scale)
+                D.centre[bodies + B] = D.centre[bodies + B] + ti.cast(flat(S.dim, y_bar / scale), ti.f64)
+    ra_bar = ra_bar - pulled * n.dot(both)
+    c, o = points + ids[0], points + ids[1]
+    D.arm[c] = D.arm[c] + both + P_bar - a1_bar
+    D.arm[o] = D.arm[o] + a1_bar
+    D.radius[c] = D.radius[c] + ti.cast((1.0 - share) * ra_bar, ti.f64)
+    D.radius[o] = D.radius[o] + ti.cast(share * ra_bar, ti.f64)
+    if kind == POINT_PLANE or kind == RIM_PLANE:
+        p = e * S.extent[2] + j
+        D.face[p] = D.face[p] + ti.Vector([b0_bar[0], b0_bar[1], b0_bar[2], rb_bar])
+    elif kind != POINT_GRID:
+        d, q = points + ids[2], points + ids[3]
+        D.arm[d] = D.arm[d] + b0_bar - b1_bar
+        D.arm[q] = D.arm[q] + b1_bar
+        D.radius[d] = D.radius[d] + ti.cast((1.0 - part) * rb_bar, ti.f64)
+        D.radius[q] = D.radius[q] + ti.cast(part * rb_bar, ti.f64)
+    away_bar = flat(S.dim, other_bar + P_bar)
+    if A >= 0:
+        D.position[bodies + A] = D.position[bodies + A] + away_bar
+    if B >= 0:
+        D.position[bodies + B] = D.position[bodies + B] - away_bar

@@ -42,6 +42,7 @@ from taichi_sim.solvers.rigid.rotation import (
     rotation_matrix,
     rotation_matrix_adjoint,
 )
+from taichi_sim.solvers.rigid.shapes import ShapeBars, Shapes, Tape
 from taichi_sim.solvers.rigid.step import (
     clear_turned,
     contacts_adjoint,
@@ -81,13 +82,15 @@ def event_resolution(events: ti.template(), event_settings: ti.template()):
 @operator
 @ti.kernel
 def segment(
-    dim: ti.template(), boxes: ti.template(), events: ti.template(), trees: ti.template(), loops: ti.template(),
+    dim: ti.template(), met: ti.template(), events: ti.template(), trees: ti.template(), loops: ti.template(),
     alone: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2, touching: A2, mass: A1,
     inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1,
     plane_offset: A1, friction: A1, stiffness: A1, damping: A1, stiction: A1, restitution: A1, gravity: A1, dt: A1,
     force: A2, torque: A2, turned: A1, arm: A1, face: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1,
     contact: A1, contact_body: A1, taped: A2, taped_count: A2, chain: A2, piece: A2, flown: A2, pool: A1,
-    event_settings: A1, candidate: A1, point_body: A1, plane_body: A1, box: A1, settings: A1, extent: A1, flag: A1,
+    event_settings: A1, grid_scale: A1, census: A1, shape: A1, pairing: A1, line: A1, point_body: A1, plane_body: A1,
+    held: A1, grid: A1, lattice: A1, sample: A1, bound: A1, sequence: A1, spot: A1, level: A1, settings: A1, extent: A1,
+    flag: A1,
     link: A1, order: A1, reduced: A2, motion: A1, lever: A1, coordinate: A2, rate: A2, armature: A1, mass_matrix: A1,
     jacobian: A1, row: A1, bond: A1, closure: A1,
     envs: ti.i32, k0: ti.i32, k1: ti.i32, start: ti.i32, substeps: ti.i32,
@@ -103,6 +106,10 @@ def segment(
         trees, loops,
         Chain(link, order, extent, dof, reduced, motion, lever, coordinate, rate, armature, mass_matrix, jacobian),
         row, Bond(bond, closure)))
+    S = ti.static(Shapes(
+        dim, met, extent, census, shape, pairing, line, point_body, plane_body, held, grid, lattice, sample, position,
+        centre, point, radius, plane_normal, plane_offset, grid_scale, turned, arm, face))
+    T = ti.static(Tape(taped, taped_count, flag, bound, sequence, dof, spot, level))
     ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
@@ -123,16 +130,15 @@ def segment(
                         length = 0.0 * rest
                     if ti.static(not trees):
                         prepare(dim, e, s, (start + k) // substeps, length, extent[0], dof, position, rotation,
-                                velocity, spin, mass, inertia, gravity, force, torque, turned, inertia_world, heft)
-                    orient(dim, e, extent, turned, centre, point, plane_normal, plane_offset, point_body, plane_body,
-                           arm, face)
+                                velocity, spin, mass, inertia, gravity, force, torque, held, turned, inertia_world,
+                                heft)
+                    orient(S, e)
                     if stage == FLIGHT:
                         taped_count[s, e] = ti.Vector([0, 0, 0])
                         if rest > event_resolution(events, event_settings) * dt[e]:
-                            detect(dim, boxes, e, s, rest, settings[1], extent, dof, position, radius, arm, face,
-                                   point_body, plane_body, box, candidate, taped, taped_count, flag)
-                    place_contacts(dim, e, s, rest, extent, position, radius, arm, face, friction, stiffness, damping,
-                                   stiction, point_body, plane_body, contact, contact_body, taped, taped_count)
+                            detect(S, T, e, s, rest, settings[1])
+                    place_contacts(S, e, s, rest, friction, stiffness, damping, stiction, contact, contact_body, taped,
+                                   taped_count)
                     count = taped_count[s, e][0]
                 acting, loose = count, settings[0]
                 if ti.static(events):
@@ -153,8 +159,8 @@ def segment(
                     moving = TRIAL
                     if stage == FLIGHT:
                         hit, tau, exact, landing = find_impact(
-                            dim, e, s, rest, kick[s, e], acting, count, extent, dof, position, radius, arm, face,
-                            contact, contact_body, taped, restitution, event_settings)
+                            S, e, s, rest, kick[s, e], acting, count, dof, contact, contact_body, taped, restitution,
+                            event_settings)
                         if hit >= 0:
                             if free + 2 > pool[2]:
                                 flag[e] = ti.Vector([4, k, (pool[2] - pool[1]) // 2])
@@ -190,7 +196,7 @@ def segment(
                 taped_count[s, e] = ti.Vector([acting, work, ti.max(converged - 1, 0)])
                 if stage != LANDING and again == 0:
                     fine = drift(dim, e, s, target, move, moving, extent, dof, contact, contact_body, taped_count,
-                                 position, rotation, velocity, spin, touching)
+                                 position, rotation, velocity, spin, touching, held)
                     if ti.static(trees):
                         drift_joints(J.tree, e, k, dt[e])
                     if fine == 0:
@@ -211,14 +217,14 @@ def segment(
 @segment.adjoint
 @ti.kernel
 def segment_adjoint(
-    dim: ti.template(), events: ti.template(), trees: ti.template(), loops: ti.template(), alone: ti.template(),
-    position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2, mass: A1, inertia: A1, centre: A1, point: A1,
-    radius: A1, plane_normal: A1, plane_offset: A1, friction: A1, stiffness: A1,
-    damping: A1, stiction: A1, restitution: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1,
+    dim: ti.template(), met: ti.template(), events: ti.template(), trees: ti.template(), loops: ti.template(),
+    alone: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2, mass: A1, inertia: A1,
+    centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1, friction: A1, stiffness: A1, damping: A1, stiction: A1, restitution: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1,
     turned_bar: A1, arm: A1, arm_bar: A1, face: A1, face_bar: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1,
     contact: A1, contact_body: A1, taped: A2, taped_count: A2, chain: A2, piece: A2, flown: A2, pool: A1,
-    event_settings: A1, point_body: A1, plane_body: A1, extent: A1, d_position: A1, d_rotation: A1, d_velocity: A1,
-    d_spin: A1, d_kick: A1, d_mass: A1, d_inertia: A1, d_centre: A1, d_point: A1, d_radius: A1, d_plane_normal: A1,
+    event_settings: A1, grid_scale: A1, census: A1, shape: A1, pairing: A1, line: A1, point_body: A1, plane_body: A1,
+    held: A1, grid: A1, lattice: A1, sample: A1, extent: A1, d_grid_scale: A1, d_position: A1, d_rotation: A1,
+    d_velocity: A1, d_spin: A1, d_kick: A1, d_mass: A1, d_inertia: A1, d_centre: A1, d_point: A1, d_radius: A1, d_plane_normal: A1,
     d_plane_offset: A1, d_friction: A1, d_stiffness: A1, d_damping: A1, d_stiction: A1, d_restitution: A1,
     d_gravity: A1, d_dt: A1, d_force: A3, d_torque: A3,
     link: A1, order: A1, reduced: A2, motion: A1, lever: A1, coordinate: A2, rate: A2, armature: A1, mass_matrix: A1,
@@ -229,6 +235,12 @@ def segment_adjoint(
         trees, loops,
         Chain(link, order, extent, dof, reduced, motion, lever, coordinate, rate, armature, mass_matrix, jacobian),
         row, Bond(bond, closure)))
+    S = ti.static(Shapes(
+        dim, met, extent, census, shape, pairing, line, point_body, plane_body, held, grid, lattice, sample, position,
+        centre, point, radius, plane_normal, plane_offset, grid_scale, turned, arm, face))
+    D = ti.static(ShapeBars(
+        d_position, d_centre, d_point, d_radius, d_plane_normal, d_plane_offset, d_grid_scale, turned_bar, arm_bar,
+        face_bar))
     ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
@@ -253,12 +265,11 @@ def segment_adjoint(
                             length, move = 0.0 * rest, 0.0 * rest
                     if ti.static(not trees):
                         prepare(dim, e, s, f, length, extent[0], dof, position, rotation, velocity, spin, mass,
-                                inertia, gravity, force, torque, turned, inertia_world, heft)
-                    orient(dim, e, extent, turned, centre, point, plane_normal, plane_offset, point_body, plane_body,
-                           arm, face)
-                    place_contacts(dim, e, s, rest, extent, position, radius, arm, face, friction, stiffness, damping,
-                                   stiction, point_body, plane_body, contact, contact_body, taped, taped_count)
-                    clear_orient_adjoint(e, extent, arm_bar, face_bar)
+                                inertia, gravity, force, torque, held, turned, inertia_world, heft)
+                    orient(S, e)
+                    place_contacts(S, e, s, rest, friction, stiffness, damping, stiction, contact, contact_body, taped,
+                                   taped_count)
+                    clear_orient_adjoint(S, D, e)
                     clear_turned(e, extent[0], turned_bar)
                     count, impact, seed, moving = taped_count[s, e][0], 0, 0.0 * rest, NOW
                     way = taped_count[s, e][2]
@@ -326,17 +337,15 @@ def segment_adjoint(
                         for i in range(e * extent[0] * freedoms_of(dim), (e + 1) * extent[0] * freedoms_of(dim)):
                             dof[i, DELTA] = 0.0
                     h_bar = contacts_adjoint(
-                        dim, J, events, e, s, rest, impact, scale, seed, count, way, extent, dof, position, radius, arm,
-                        face, stiffness, restitution, event_settings, contact, contact_body, taped, arm_bar, face_bar,
-                        d_position, d_velocity, d_spin, d_radius, d_friction, d_stiffness, d_damping, d_stiction,
-                        d_restitution)
-                    orient_adjoint(dim, e, extent, turned, centre, point, plane_normal, point_body, plane_body,
-                                   arm_bar, face_bar, turned_bar, d_centre, d_point, d_plane_normal, d_plane_offset)
+                        S, D, J, events, e, s, rest, impact, scale, seed, count, way, dof, stiffness, restitution,
+                        event_settings, contact, contact_body, taped, d_velocity, d_spin, d_friction, d_stiffness,
+                        d_damping, d_stiction, d_restitution)
+                    orient_adjoint(S, D, e)
                     length_bar = 0.0 * rest
                     if ti.static(not trees):
                         length_bar = prepare_adjoint(
                             dim, e, s, f, length, extent[0], dof, rotation, spin, mass, inertia, gravity, force,
-                            torque, turned, inertia_world, turned_bar, d_rotation, d_velocity, d_spin, d_mass,
+                            torque, held, turned, inertia_world, turned_bar, d_rotation, d_velocity, d_spin, d_mass,
                             d_inertia, d_gravity, d_force, d_torque)
                     if stage == DONE or stage == FLIGHT:
                         rest_bar = rest_bar + h_bar + 0.5 * length_bar

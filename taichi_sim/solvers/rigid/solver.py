@@ -63,14 +63,16 @@ class RigidSolver:
         p, store = self.plan, self.store
         t = p.topology
         counts = [
-            p.bodies, len(p.point_body), len(p.plane_body), p.surfaces, len(p.candidates), p.capacity, t.freedoms,
+            p.bodies, len(p.point_body), len(p.plane_body), p.surfaces, len(p.shapes), p.capacity, t.freedoms,
             t.joint_freedoms, t.coordinates, len(p.joints), len(p.closures),
         ]  # fmt: skip
         store.write("extent", np.array(counts, np.int32))
         store.write("settings", np.array([TOLERANCE[store.runtime.precision], MARGIN]))
+        store.write("census", np.array([p.bounded, len(p.shapes), len(p.lines), len(p.grids)], np.int32))
         for name, values in (
-            ("candidate", p.candidates), ("point_body", p.point_body), ("plane_body", p.plane_body), ("box", p.boxes),
-            ("link", t.links), ("order", t.order), ("closure", p.closures),
+            ("shape", p.shapes), ("line", p.lines), ("point_body", p.point_body), ("plane_body", p.plane_body),
+            ("pairing", np.ravel(p.pairing)), ("held", p.held or (0,) * p.bodies), ("grid", p.grids),
+            ("link", t.links), ("order", t.order), ("closure", p.closures), ("sequence", np.tile(np.arange(p.bounded), p.envs)),
         ):  # fmt: skip
             if len(values):
                 store.write(name, np.array(values, np.int32))
@@ -84,7 +86,7 @@ class RigidSolver:
     def _launch(self, name: str) -> Launch:
         if name not in self._bound:
             p = self.plan
-            fixed = {"dim": p.dim, "boxes": bool(p.boxes), "trees": p.jointed, "loops": bool(p.closures)}
+            fixed = {"dim": p.dim, "met": p.met, "trees": p.jointed, "loops": bool(p.closures)}
             fixed |= {"alone": p.jointed and p.envs == 1, "events": bool(p.events)}
             op = getattr(tree_kernels if p.jointed and not name.startswith("segment") else kernels,
                          name.removesuffix("_adjoint"))  # fmt: skip

@@ -5,7 +5,6 @@ is ``(kick + h)/2`` long. It is state, and 0 at the start, where the velocity is
 """
 
 from taichi_sim.runtime import ti
-from taichi_sim.solvers.rigid.arrays import POINT_PLANE
 from taichi_sim.solvers.rigid.free import free_spin, free_spin_adjoint
 from taichi_sim.solvers.rigid.geometry import (
     BIAS,
@@ -52,8 +51,9 @@ from taichi_sim.solvers.rigid.twist import (
 def prepare(dim: ti.template(), e, k, f, length, bodies, dof: ti.template(), position: ti.template(),
             rotation: ti.template(), velocity: ti.template(), spin: ti.template(), mass: ti.template(),
             inertia: ti.template(), gravity: ti.template(), force: ti.template(), torque: ti.template(),
-            turned: ti.template(), inertia_world: ti.template(), heft: ti.template()):
-    """Rotations and inertia of slot ``k``; BEFORE and FREE, the velocity after a kick ``length`` without contacts."""
+            held: ti.template(), turned: ti.template(), inertia_world: ti.template(), heft: ti.template()):
+    """Rotations and inertia of slot ``k``; BEFORE and FREE, the velocity after a kick ``length`` without contacts. A
+    body that is held has the velocity 0, whatever acts; contacts take it for the world."""
     freedoms = ti.static(3 if dim == 2 else 6)
     for b in range(e * bodies, e * bodies + bodies):
         R = rotation_matrix(dim, rotation[k, b])
@@ -66,24 +66,19 @@ def prepare(dim: ti.template(), e, k, f, length, bodies, dof: ti.template(), pos
         pull = lift(dim, gravity[e]) + lift(dim, force[f, b]) / mass[b]
         set_motion(dim, dof, FREE, b * freedoms, v + length * pull,
                    free_spin(R, I, I.inverse(), w, lift_turn(dim, torque[f, b]), length))
+        if held[b - e * bodies] == 1:
+            set_motion(dim, dof, BEFORE, b * freedoms, 0.0 * v, 0.0 * w)
+            set_motion(dim, dof, FREE, b * freedoms, 0.0 * v, 0.0 * w)
 
 
 @ti.func
-def place_contacts(dim: ti.template(), e, k, h, extent: ti.template(), position: ti.template(), radius: ti.template(),
-                   arm: ti.template(), face: ti.template(), friction: ti.template(), stiffness: ti.template(),
-                   damping: ti.template(), stiction: ti.template(), point_body: ti.template(),
-                   plane_body: ti.template(), contact: ti.template(), contact_body: ti.template(),
-                   taped: ti.template(), taped_count: ti.template()):
+def place_contacts(S: ti.template(), e, k, h, friction: ti.template(), stiffness: ti.template(),
+                   damping: ti.template(), stiction: ti.template(), contact: ti.template(),
+                   contact_body: ti.template(), taped: ti.template(), taped_count: ti.template()):
     """Geometry of the contacts on the tape of slot ``k``, and their law in a step of ``h``."""
-    for c in range(e * extent[5], e * extent[5] + taped_count[k, e][0]):
-        kind, i, j = taped[k, c][0], taped[k, c][1], taped[k, c][2]
-        s = e * extent[3] + taped[k, c][3]
-        A, B = point_body[i], -1
-        if kind == POINT_PLANE:
-            B = plane_body[j]
-        else:
-            B = point_body[j]
-        n, arm_a, arm_b, gap = locate(dim, e, k, kind, i, j, A, B, extent, position, radius, arm, face)
+    for c in range(e * S.extent[5], e * S.extent[5] + taped_count[k, e][0]):
+        s = e * S.extent[3] + taped[k, c][3]
+        A, B, n, arm_a, arm_b, gap = locate(S, e, k, taped[k, c][0], taped[k, c][1], taped[k, c][2])
         contact_body[c] = ti.Vector([A, B])
         contact[c] = ti.Vector([
             n[0], n[1], n[2], arm_a[0], arm_a[1], arm_a[2], arm_b[0], arm_b[1], arm_b[2], gap, h * h * stiffness[s],
@@ -93,7 +88,8 @@ def place_contacts(dim: ti.template(), e, k, h, extent: ti.template(), position:
 @ti.func
 def drift(dim: ti.template(), e, k, target, h, moving, extent: ti.template(), dof: ti.template(),
           contact: ti.template(), contact_body: ti.template(), taped_count: ti.template(), position: ti.template(),
-          rotation: ti.template(), velocity: ti.template(), spin: ti.template(), touching: ti.template()):
+          rotation: ti.template(), velocity: ti.template(), spin: ti.template(), touching: ti.template(),
+          held: ti.template()):
     """Write slot ``target`` with the velocities in NOW, and poses moved from slot ``k`` for ``h`` with the velocities
     in column ``moving``. Returns whether all of it is finite."""
     freedoms = ti.static(3 if dim == 2 else 6)
@@ -108,7 +104,7 @@ def drift(dim: ti.template(), e, k, target, h, moving, extent: ti.template(), do
         u, q = body_motion(dim, dof, moving, b * freedoms)
         position[target, b] = position[k, b] + h * flat(dim, u)
         rotation[target, b] = turn(dim, rotation[k, b], q, h)
-        touching[target, b] = 0.0
+        touching[target, b] = held[b - e * bodies]  # what is held has the velocity it has
     for c in range(e * extent[5], e * extent[5] + taped_count[k, e][0]):
         if contact[c][NORMAL] > 0.0:
             for side in ti.static(range(2)):
@@ -151,12 +147,10 @@ def push_pair(dim: ti.template(), dof: ti.template(), column, first, c, contact:
 
 
 @ti.func
-def contacts_adjoint(dim: ti.template(), J: ti.template(), events: ti.template(), e, k, h, impact, scale, seed, count,
-                     way, extent: ti.template(), dof: ti.template(), position: ti.template(), radius: ti.template(),
-                     arm: ti.template(), face: ti.template(), stiffness: ti.template(), restitution: ti.template(),
+def contacts_adjoint(S: ti.template(), D: ti.template(), J: ti.template(), events: ti.template(), e, k, h, impact, scale,
+                     seed, count, way, dof: ti.template(), stiffness: ti.template(), restitution: ti.template(),
                      event_settings: ti.template(), contact: ti.template(), contact_body: ti.template(),
-                     taped: ti.template(), arm_bar: ti.template(), face_bar: ti.template(), d_position: ti.template(),
-                     d_velocity: ti.template(), d_spin: ti.template(), d_radius: ti.template(),
+                     taped: ti.template(), d_velocity: ti.template(), d_spin: ti.template(),
                      d_friction: ti.template(), d_stiffness: ti.template(), d_damping: ti.template(),
                      d_stiction: ti.template(), d_restitution: ti.template()):
     """What the solution ``z`` of ``Hᵀ z = v_bar`` (in DELTA) gives at each contact.
@@ -166,7 +160,9 @@ def contacts_adjoint(dim: ti.template(), J: ti.template(), events: ti.template()
     of an impact, whose law knows no gap, stiffness or step. ``seed`` is one more adjoint of every gap. Returns
     ``h_bar``.
     """
+    dim = ti.static(S.dim)
     freedoms = ti.static(3 if dim == 2 else 6)
+    extent = ti.static(S.extent)
     bodies = extent[0]
     h_bar = 0.0
     for c in range(e * extent[5], e * extent[5] + count):
@@ -206,23 +202,28 @@ def contacts_adjoint(dim: ti.template(), J: ti.template(), events: ti.template()
         if ti.static(J.on):  # velocities of links follow from coordinates
             push_pair(dim, dof, VELOCITY_BAR, e * bodies, c, contact, contact_body, y)
             push_pair(dim, dof, ZED_BAR, e * bodies, c, contact, contact_body, gamma)
-        locate_adjoint(dim, e, k, taped[k, c][0], taped[k, c][1], taped[k, c][2], A, B, extent, position, radius,
-                       arm, face, arm_bar, face_bar, d_position, d_radius, n_bar, arm_a_bar, arm_b_bar, gap_bar)
+        locate_adjoint(S, D, e, k, taped[k, c][0], taped[k, c][1], taped[k, c][2], n_bar, arm_a_bar, arm_b_bar,
+                       gap_bar)
     return h_bar
 
 
 @ti.func
 def prepare_adjoint(dim: ti.template(), e, k, f, length, bodies, dof: ti.template(), rotation: ti.template(),
                     spin: ti.template(), mass: ti.template(), inertia: ti.template(), gravity: ti.template(),
-                    force: ti.template(), torque: ti.template(), turned: ti.template(), inertia_world: ti.template(),
-                    turned_bar: ti.template(), d_rotation: ti.template(), d_velocity: ti.template(),
-                    d_spin: ti.template(), d_mass: ti.template(), d_inertia: ti.template(), d_gravity: ti.template(),
-                    d_force: ti.template(), d_torque: ti.template()):
+                    force: ti.template(), torque: ti.template(), held: ti.template(), turned: ti.template(),
+                    inertia_world: ti.template(), turned_bar: ti.template(), d_rotation: ti.template(),
+                    d_velocity: ti.template(), d_spin: ti.template(), d_mass: ti.template(), d_inertia: ti.template(),
+                    d_gravity: ti.template(), d_force: ti.template(), d_torque: ti.template()):
     """Adjoint of :func:`prepare` and of ``M (v - v*)``: ``v*_bar = M z``, ``M_bar = -z (v - v*)ᵀ``; added to that of
     the velocities before. Returns ``length_bar``."""
     freedoms = ti.static(3 if dim == 2 else 6)
     length_bar = 0.0
     for b in range(e * bodies, e * bodies + bodies):
+        if held[b - e * bodies] == 1:  # nothing goes back but through its pose
+            nothing = lift(dim, gravity[e] * 0.0)
+            set_motion(dim, dof, DELTA, b * freedoms, nothing, nothing)
+            d_velocity[b] = d_velocity[b] * 0.0
+            d_spin[b] = d_spin[b] * 0.0
         R, I = turned[b], lift_inertia(dim, inertia[b])
         z, zw = body_motion(dim, dof, DELTA, b * freedoms)
         v, w = body_motion(dim, dof, NOW, b * freedoms)
