@@ -114,7 +114,10 @@ class Assembly:
         self.bodies.append(_Body(float(mass), moments, values, bool(state.get("fixed", False))))
         return len(self.bodies) - 1
 
-    def add(self, body: int, shape: Collider, place: Sequence[float] | None = None, turn: np.ndarray | None = None):
+    def add(
+        self, body: int, shape: Collider, place: Sequence[float] | np.ndarray | None = None,
+        turn: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
         """A shape of a body, ``WORLD`` for one that nothing moves: turned by a matrix, then moved to ``place``, body
         (world) axes."""
         at = np.zeros(self.dim) if place is None else place
