@@ -7,14 +7,9 @@ import numpy as np
 
 from taichi_sim.core.errors import Problem, SceneError
 from taichi_sim.scene.inertia import mass_properties
+from taichi_sim.scene.pieces import Piece, pieces
 from taichi_sim.scene.schema import Rigid, Scene
-from taichi_sim.scene.shapes.box import Box
-from taichi_sim.scene.shapes.combine import Union
-from taichi_sim.scene.shapes.round import Sphere
 from taichi_sim.scene.shapes.shape import Shape, Surface, resolve_shape
-
-#: Pieces that can touch.
-Piece = Sphere | Box
 
 
 @dataclass(frozen=True)
@@ -60,18 +55,8 @@ def _folder(scene: Scene) -> Path | None:
 
 
 def _build(name: str, table: Rigid, shape: Shape, path: str) -> RigidGeometry:
-    pieces = tuple(_pieces(shape, path))
     volume, pivot = shape.moments()
-    return RigidGeometry(name, table, shape, volume, pivot, _moments(shape), pieces)
-
-
-def _pieces(shape: Shape, path: str) -> list[Piece]:
-    if isinstance(shape, Sphere | Box):
-        return [shape]
-    if isinstance(shape, Union):
-        return [piece for part in shape.parts for piece in _pieces(part, path)]
-    message = f"a {shape.kind} cannot be a rigid body; use a box, a sphere, or a union of these"
-    raise SceneError([Problem(path, message)])
+    return RigidGeometry(name, table, shape, volume, pivot, _moments(shape), tuple(pieces(shape, path)))
 
 
 def _moments(shape: Shape) -> np.ndarray:

@@ -11,8 +11,8 @@ from taichi_sim.solvers.rigid.solver import RigidSolver
 
 STATE = ("position", "rotation", "velocity", "spin")
 PARAMETERS = (
-    "mass", "inertia", "centre", "point", "radius", "plane_normal", "plane_offset", "grid_scale", "friction",
-    "stiffness", "damping", "stiction", "restitution", "gravity", "dt",
+    "mass", "inertia", "centre", "point", "radius", "plane_normal", "plane_offset", "grid_scale", "grid_place",
+    "friction", "stiffness", "damping", "stiction", "restitution", "gravity", "dt",
 )  # fmt: skip
 INPUTS = ("force", "torque")
 JOINT_STATE = ("coordinate", "rate")

@@ -14,9 +14,9 @@ from rigid_case import (
     run,
 )
 
+from taichi_sim.solvers.rigid import colliders
 from taichi_sim.solvers.rigid.arrays import footprint
 from taichi_sim.solvers.rigid.assembly import Assembly
-from taichi_sim.solvers.rigid.colliders import ball
 from taichi_sim.solvers.rigid.mechanism import Mechanism
 from taichi_sim.solvers.rigid.twist import BEFORE, EARLY
 
@@ -52,7 +52,7 @@ def tree(dim, envs=1, steps=20, contact=False, loop=(), h=5e-3):
         state["spin"] = rng.normal(0, 1, 1 if dim == 2 else 3)
         b = a.body(rng.uniform(0.5, 1.5), moments(rng, dim), np.asarray(place, float)[:dim], **state)
         if contact:
-            a.add(b, ball(0.1, dim), rng.normal(0, 0.03, dim))
+            a.add(b, colliders.ball(0.1, dim), rng.normal(0, 0.03, dim))
         return b
 
     places = [[0.9, 0.1, 0.3], [0.5, -0.2, 0.1], [0, 0, 0], [-0.4, 0.3, 0], [-0.8, 0.2, 0.2], [1.5, 0, 0], [2, 0.3, 0]]

@@ -4,6 +4,7 @@ import numpy as np
 
 from taichi_sim.compile.binding import Values
 from taichi_sim.compile.drives import Actuators
+from taichi_sim.compile.rigid.collider import collider
 from taichi_sim.compile.rigid.family import RigidFamily
 from taichi_sim.compile.rigid.joints import Joints, links, numbered
 from taichi_sim.compile.rigid.matter import RigidMatter
@@ -12,10 +13,12 @@ from taichi_sim.compile.rigid.shapes import Shapes, Wall, touchables
 from taichi_sim.compile.rigid.start import RigidLoads, RigidStart
 from taichi_sim.compile.rigid.surfaces import Surfaces
 from taichi_sim.scene.paths import Quantity
+from taichi_sim.scene.pieces import moved, pieces
+from taichi_sim.scene.pose import rotation_matrix
 from taichi_sim.scene.rigid import RigidGeometry
 from taichi_sim.scene.schema import Scene, wall_names
-from taichi_sim.scene.shapes.plane import Plane
 from taichi_sim.scene.shapes.shape import resolve_shape
+from taichi_sim.solvers.rigid import colliders
 from taichi_sim.solvers.rigid.arrays import EventPlan, RigidPlan
 from taichi_sim.solvers.rigid.topology import topology
 
@@ -51,12 +54,16 @@ def rigid_family(
         dim,
         envs,
         len(bodies),
-        tuple(b for b, *_ in found.points),
-        tuple(b for b, *_ in found.planes),
-        tuple(found.boxes),
-        tuple(found.candidates),
+        found.layout.point_body,
+        found.layout.plane_body,
+        found.layout.lines,
+        found.layout.rows,
+        found.layout.grids,
+        found.layout.samples,
+        found.layout.pairing,
+        (0,) * len(bodies),
         max(1, len(found.pairs)),
-        found.capacity,
+        found.layout.capacity,
         _events(names, bool(tree or loops), values, bounds),
         joints,
         tuple((link.kind, link.child, link.parent) for link in loops),
@@ -65,7 +72,7 @@ def rigid_family(
     for b, body in enumerate(bodies):
         owner += [b] * (1 + len(body.table.markers))
         arm += [np.zeros(dim), *(np.asarray(m.point, float) - body.pivot for m in body.table.markers.values())]
-    shapes = Shapes(bodies, found, envs)
+    shapes = Shapes(bodies, walls, found, envs)
     start, matter = RigidStart(bodies, shapes, envs), RigidMatter(bodies, envs)
     hinges = Joints(tree, loops, start, hung, envs)
     motors = Motors(actuators, tree, hung.joint_freedoms)
@@ -107,7 +114,7 @@ def _events(
 
 
 def _walls(scene: Scene, known: dict[str, Quantity]) -> list[Wall]:
-    """Sides of the domain that are not periodic, and obstacles that are planes."""
+    """Sides of the domain that are not periodic, and obstacles."""
     out = []
     for name in wall_names(scene.dim):
         wall = scene.domain.wall(name)
@@ -118,12 +125,17 @@ def _walls(scene: Scene, known: dict[str, Quantity]) -> list[Wall]:
         normal[axis] = sign
         end = np.asarray(scene.domain.lower if sign > 0 else scene.domain.upper, float)[axis]
         friction = f"domain.walls.{name}.friction"
-        out.append(Wall(name, normal, sign * end, friction if friction in known else None, wall.kind == "slip"))
+        shape = colliders.wall(normal, sign * end)
+        out.append(Wall(name, (shape,), friction if friction in known else None, wall.kind == "slip"))
     for name, obstacle in scene.obstacles.items():
-        shape = resolve_shape(obstacle.shape, scene.dim, f"obstacles.{name}.shape", scene.folder)
-        if not isinstance(shape, Plane):
-            raise ValueError(f"obstacles.{name}: rigid bodies know planes as obstacles only, not a {shape.kind}")
-        raise ValueError(f"obstacles.{name}: rigid bodies know no obstacles yet; use the domain's walls")
+        path, friction = f"obstacles.{name}.shape", f"obstacles.{name}.friction"
+        shape = resolve_shape(obstacle.shape, scene.dim, path, scene.folder)
+        turn = rotation_matrix(np.asarray(obstacle.rotation), scene.dim)
+        centre = shape.centre if shape.bounded else np.zeros(scene.dim)
+        standing = [moved(piece, turn, centre - turn @ centre) for piece in pieces(shape, path)]
+        shapes = tuple(collider(piece, np.zeros(scene.dim), path) for piece in standing)
+        rough = friction if friction in known else None
+        out.append(Wall(name, shapes, rough, obstacle.kind == "slip", f"obstacles.{name}.position"))
     return out
 
 

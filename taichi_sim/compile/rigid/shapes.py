@@ -1,35 +1,37 @@
-"""What of rigid bodies can touch what: points, planes and boxes of the solver, and the pairs it looks at.
+"""What of rigid bodies can touch what: shapes of the solver, and which of them are looked at together.
 
-Body axes are those of the shape before the pose, about its pivot, so that ``scale`` multiplies points, radii and
-offsets alike.
+Body axes are those of the shape before the pose, about its pivot, so that ``scale`` multiplies points, radii, offsets
+and lattices alike. Obstacles stand in the world, where their position shifts them.
 """
 
 import fnmatch
 import itertools
 from collections.abc import Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from taichi_sim.compile.binding import Binding, Values
+from taichi_sim.compile.rigid.collider import collider
 from taichi_sim.scene.rigid import RigidGeometry
-from taichi_sim.scene.shapes.box import Box
-from taichi_sim.solvers.rigid.arrays import BOX_BOX, POINT_BOX, POINT_PLANE, POINT_POINT
+from taichi_sim.solvers.rigid.colliders import Collider
+from taichi_sim.solvers.rigid.layout import WORLD, Layout, lay_out
 from taichi_sim.solvers.rigid.solver import RigidSolver
 
 
 @dataclass(frozen=True)
 class Wall:
-    """A half-space of the world nothing rigid enters: ``normal · x < offset`` is solid.
+    """What of the world nothing rigid enters: shapes that stand still, moved by the value of ``position`` if there is
+    one.
 
     ``friction`` is the path of its coefficient; ``None`` where it is ``slippery`` or as rough as what touches it.
     """
 
     name: str
-    normal: np.ndarray
-    offset: float
+    shapes: tuple[Collider, ...]
     friction: str | None
     slippery: bool = False
+    position: str | None = None
 
 
 @dataclass
@@ -41,105 +43,84 @@ class Pair:
     wall: int = -1
 
 
-@dataclass
+@dataclass(frozen=True)
 class Touchables:
-    """Points, planes and boxes of all bodies and walls, unscaled; which pairs may touch, and how many contacts."""
+    """Shapes of all bodies and walls, unscaled; whose they are (bodies, or -1 - number of the wall), and which pairs
+    may touch."""
 
-    points: list[tuple[int, np.ndarray, float]] = field(default_factory=list)
-    planes: list[tuple[int, np.ndarray, float]] = field(default_factory=list)
-    boxes: list[tuple[int, int]] = field(default_factory=list)
-    candidates: list[tuple[int, int, int, int]] = field(default_factory=list)
-    pairs: list[Pair] = field(default_factory=list)
-    capacity: int = 0
+    layout: Layout
+    owners: tuple[int, ...]
+    pairs: tuple[Pair, ...]
 
 
-def touchables(
-    bodies: list[RigidGeometry], walls: list[Wall], joined: Set[frozenset[int]] = frozenset()
-) -> Touchables:
+def touchables(bodies: list[RigidGeometry], walls: list[Wall], joined: Set[frozenset[int]] = frozenset()) -> Touchables:
     """Everything that may touch in a scene. Pairs ``joined`` by a joint do not, nor those named in ``no_contact``,
     where ``*`` stands for anything."""
-    found = Touchables()
-    dim = len(bodies[0].pivot)
-    spheres: list[list[int]] = []
-    boxes: list[list[int]] = []
-    for b, body in enumerate(bodies):
-        first = len(found.points)
-        own = []
-        for piece in body.pieces:
-            if isinstance(piece, Box):
-                own.append(len(found.boxes))
-                _add_box(found, b, piece, body.pivot)
-        balls = []
-        for piece in body.pieces:
-            if not isinstance(piece, Box):
-                balls.append(len(found.points))
-                found.points.append((b, piece.center - body.pivot, piece.radius))
-        spheres.append(balls)
-        boxes.append(own)
-        ends = range(first, len(found.points))
-        for w in range(len(walls)):
-            found.pairs.append(Pair(b, wall=w))
-            found.candidates += [(POINT_PLANE, i, -1 - w, len(found.pairs) - 1) for i in ends]
+    pairs = [Pair(b, wall=w) for b in range(len(bodies)) for w in range(len(walls))]
     for a, b in itertools.combinations(range(len(bodies)), 2):
         apart = _avoids(bodies[a], bodies[b].name) or _avoids(bodies[b], bodies[a].name)
-        if apart or frozenset((a, b)) in joined:
-            continue
-        found.pairs.append(Pair(a, b))
-        s = len(found.pairs) - 1
-        found.candidates += [(POINT_POINT, i, j, s) for i in spheres[a] for j in spheres[b]]
-        found.candidates += [(BOX_BOX, i, j, s) for i in boxes[a] for j in boxes[b]]
-        found.candidates += [(POINT_BOX, i, j, s) for i in spheres[a] for j in boxes[b]]
-        found.candidates += [(POINT_BOX, j, i, s) for i in boxes[a] for j in spheres[b]]
-    first = len(found.planes)
-    found.planes += [(-1, wall.normal, wall.offset) for wall in walls]
-    found.candidates = [(kind, i, first - 1 - j if kind == POINT_PLANE else j, s) for kind, i, j, s in found.candidates]
-    room = {POINT_PLANE: 1, POINT_POINT: 1, POINT_BOX: 1, BOX_BOX: 2**dim}
-    found.capacity = min(sum(room[kind] for kind, *_ in found.candidates), 64 * len(bodies))
-    return found
+        if not apart and frozenset((a, b)) not in joined:
+            pairs.append(Pair(a, b))
+    surface = {frozenset((p.a, p.b if p.b >= 0 else -1 - p.wall)): i for i, p in enumerate(pairs)}
+    shapes, owners = [], []
+    for b, body in enumerate(bodies):
+        for piece in body.pieces:
+            shapes.append((b, collider(piece, body.pivot, f"rigid.{body.name}.shape")))
+            owners.append(b)
+    for w, wall in enumerate(walls):
+        shapes += [(WORLD, shape) for shape in wall.shapes]
+        owners += [-1 - w] * len(wall.shapes)
+
+    def met(i: int, j: int) -> int:
+        return surface.get(frozenset((owners[i], owners[j])), -1) if owners[i] != owners[j] else -1
+
+    layout = lay_out(shapes, met)
+    return Touchables(layout, tuple(owners[i] for i in layout.order), tuple(pairs))
 
 
 def _avoids(body: RigidGeometry, other: str) -> bool:
     return any(fnmatch.fnmatchcase(other, pattern) for pattern in body.table.no_contact)
 
 
-def _add_box(found: Touchables, body: int, box: Box, pivot: np.ndarray) -> None:
-    """``2^dim`` points and ``2 dim`` planes, in the order the solver wants them."""
-    dim = box.dim
-    found.boxes.append((len(found.points), len(found.planes)))
-    lower, upper = box.lower - pivot, box.upper - pivot
-    for corner in np.ndindex(*(2,) * dim):
-        found.points.append((body, np.where(corner, upper, lower), 0.0))
-    for axis in range(dim):
-        for end, sign in ((lower, -1.0), (upper, 1.0)):
-            normal = np.zeros(dim)
-            normal[axis] = sign
-            found.planes.append((body, normal, float(sign * end[axis])))
-
-
 class Shapes(Binding):
-    """Fills points, planes and centres of mass, all of them times their body's ``scale``."""
+    """Fills points, planes, lattices and centres of mass, all of them times their body's ``scale``."""
 
-    def __init__(self, bodies: list[RigidGeometry], found: Touchables, envs: int) -> None:
-        self.bodies, self.found, self.envs = bodies, found, envs
+    def __init__(self, bodies: list[RigidGeometry], walls: list[Wall], found: Touchables, envs: int) -> None:
+        self.bodies, self.walls, self.found, self.envs = bodies, walls, found, envs
 
-    def _scales(self, values: Values, owners: list[int]) -> np.ndarray:
-        """(envs, n) scale of whatever ``owners`` (bodies, -1: the world) have."""
-        one = np.ones(self.envs)
-        scales = [values[f"rigid.{self.bodies[b].name}.scale"] if b >= 0 else one for b in owners]
-        return np.stack(scales, axis=1) if scales else np.zeros((self.envs, 0))
+    def _frame(self, values: Values, owner: int, dim: int) -> tuple[np.ndarray, np.ndarray]:
+        """(envs,) scale and (envs, dim) place of the axes of whatever ``owner`` has."""
+        if owner >= 0:
+            return values[f"rigid.{self.bodies[owner].name}.scale"], np.zeros((self.envs, dim))
+        position = self.walls[-1 - owner].position
+        moved = np.zeros(dim) if position is None else values[position]
+        return np.ones(self.envs), np.broadcast_to(moved, (self.envs, dim))
+
+    def arrays(self, values: Values, dim: int) -> dict[str, np.ndarray]:
+        """Parameters of the solver by name, each (envs, n, …)."""
+        found: dict[str, list[np.ndarray]] = {name: [] for name in (
+            "point", "radius", "plane_normal", "plane_offset", "grid_scale", "grid_place")}  # fmt: skip
+        for owner, shape in zip(self.found.owners, self.found.layout.shapes, strict=True):
+            scale, place = self._frame(values, owner, dim)
+            normals, offsets = _planes(shape, dim)
+            found["point"].append(scale[:, None, None] * shape.points + place[:, None])
+            found["radius"].append(scale[:, None] * shape.radii)
+            found["plane_normal"].append(np.broadcast_to(normals, (self.envs, *normals.shape)))
+            found["plane_offset"].append(scale[:, None] * offsets + place @ normals.T)
+            if shape.lattice is not None:
+                found["grid_scale"].append(scale[:, None])
+                found["grid_place"].append(place[:, None])
+        return {name: np.concatenate(parts, axis=1) for name, parts in found.items() if parts}
 
     def apply(self, values: Values, solver: RigidSolver) -> None:
         store, dim = solver.store, solver.plan.dim
-        points, planes = self.found.points, self.found.planes
-        if points:
-            scale = self._scales(values, [b for b, *_ in points])
-            places = np.array([place for _, place, _ in points])
-            store.write("point", (scale[:, :, None] * places).reshape(-1, dim))
-            store.write("radius", (scale * [radius for *_, radius in points]).reshape(-1))
-        if planes:
-            scale = self._scales(values, [b for b, *_ in planes])
-            store.write("plane_normal", np.tile([normal for _, normal, _ in planes], (self.envs, 1)))
-            store.write("plane_offset", (scale * [offset for *_, offset in planes]).reshape(-1))
+        for name, value in self.arrays(values, dim).items():
+            if value.size:
+                store.write(name, value.reshape(-1, *value.shape[2:]))
+        lattice, sample = self.found.layout.lattices()
+        if len(lattice):
+            store.write("lattice", lattice)
+            store.write("sample", sample)
         store.write("centre", self.centres(values).reshape(-1, dim))
 
     def centres(self, values: Values) -> np.ndarray:
@@ -163,15 +144,37 @@ class Shapes(Binding):
     def pullback(self, values: Values, solver: RigidSolver) -> Values:
         store, dim, envs = solver.store, solver.plan.dim, self.envs
         out: Values = {f"rigid.{body.name}.scale": np.zeros(envs) for body in self.bodies}
-        if self.found.points:
-            place_bar = store.reduced_adjoint("point").reshape(envs, -1, dim)
-            radius_bar = store.reduced_adjoint("radius").reshape(envs, -1)
-            for i, (b, place, radius) in enumerate(self.found.points):
-                out[f"rigid.{self.bodies[b].name}.scale"] += place_bar[:, i] @ place + radius * radius_bar[:, i]
-        if self.found.planes:
-            offset_bar = store.reduced_adjoint("plane_offset").reshape(envs, -1)
-            for i, (b, _, offset) in enumerate(self.found.planes):
-                if b >= 0:
-                    out[f"rigid.{self.bodies[b].name}.scale"] += offset * offset_bar[:, i]
+        out |= {wall.position: np.zeros((envs, dim)) for wall in self.walls if wall.position is not None}
+        bars = {
+            name: store.reduced_adjoint(name).reshape(envs, -1, *size)
+            for name, size in (("point", (dim,)), ("radius", ()), ("plane_offset", ()), ("grid_scale", ()),
+                               ("grid_place", (dim,)))
+        }  # fmt: skip
+        point, plane, grid = 0, 0, 0
+        for owner, shape in zip(self.found.owners, self.found.layout.shapes, strict=True):
+            normals, offsets = _planes(shape, dim)
+            mine = slice(point, point + len(shape.points)), slice(plane, plane + len(offsets))
+            point, plane = mine[0].stop, mine[1].stop
+            point_bar, radius_bar = bars["point"][:, mine[0]], bars["radius"][:, mine[0]]
+            offset_bar = bars["plane_offset"][:, mine[1]]
+            scale_bar = np.einsum("end,nd->e", point_bar, shape.points) + radius_bar @ shape.radii
+            scale_bar = scale_bar + offset_bar @ offsets
+            place_bar = point_bar.sum(axis=1) + offset_bar @ normals
+            if shape.lattice is not None:
+                scale_bar += bars["grid_scale"][:, grid]
+                place_bar += bars["grid_place"][:, grid]
+                grid += 1
+            if owner >= 0:
+                out[f"rigid.{self.bodies[owner].name}.scale"] += scale_bar
+            elif (position := self.walls[-1 - owner].position) is not None:
+                out[position] += place_bar
         self.centres_vjp(values, store.reduced_adjoint("centre").reshape(envs, -1, dim), out)
         return out
+
+
+def _planes(shape: Collider, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """Normals (n, dim) and offsets (n,) of a shape's planes."""
+    if not shape.planes:
+        return np.zeros((0, dim)), np.zeros(0)
+    normals, offsets = zip(*shape.planes, strict=True)
+    return np.array(normals), np.array(offsets)

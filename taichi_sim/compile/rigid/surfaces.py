@@ -27,7 +27,7 @@ def harmonic(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
 class Surfaces(Binding):
     """Fills friction, restitution, stiffness, damping and stiction of every pair that may touch."""
 
-    def __init__(self, names: Sequence[str], pairs: list[Pair], walls: list[Wall], envs: int) -> None:
+    def __init__(self, names: Sequence[str], pairs: Sequence[Pair], walls: list[Wall], envs: int) -> None:
         self.names, self.pairs, self.walls, self.envs = names, pairs, walls, envs
 
     def _sides(self, entry: str, pair: Pair, values: Values) -> tuple[str, str | None, bool]:

@@ -332,6 +332,7 @@ class Assembly:
         write("plane_normal", [normal for s in shapes for normal, _ in s.planes])
         write("plane_offset", [offset for s in shapes for _, offset in s.planes])
         write("grid_scale", np.ones(len(lattice)))
+        write("grid_place", np.zeros((len(lattice), self.dim)))
         write("gravity", [self.gravity])
         for name, value in self.values.items():
             write(name, [value])

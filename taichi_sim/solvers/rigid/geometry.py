@@ -141,14 +141,14 @@ def features(S: ti.template(), e, kind, i, j):
 @ti.func
 def on_lattice(S: ti.template(), e, j, B, P):
     """Distance, its gradient, normal and bend of lattice ``j`` at ``P``, as seen from B's centre of mass, all in the
-    axes of the lattice; with the rotation of B, its centre, the place in body axes, and the scale."""
+    axes of the lattice; with the rotation of B, the place in those axes, and the scale."""
     R = ti.Matrix.identity(float, 3)
     middle = P * 0.0
     if B >= 0:
         R = S.turned[e * S.extent[0] + B]
         middle = lift(S.dim, S.centre[e * S.extent[0] + B])
     scale = S.grid_scale[e * S.census[3] + j]
-    w = R.transpose() @ P + middle
+    w = R.transpose() @ P + middle - lift(S.dim, S.grid_place[e * S.census[3] + j])
     origin = column3(S.lattice, j, 0)
     sizes = ti.Vector([S.grid[j][1], S.grid[j][2], S.grid[j][3]])
     phi, g, n, bend = sampled_distance(3, S.grid[j][0], sizes, S.lattice[j][3], w / scale - origin, S.sample)
@@ -209,6 +209,7 @@ def locate_adjoint(S: ti.template(), D: ti.template(), e, k, code, i, j, n_bar, 
             a1_bar, b0_bar, b1_bar, rb_bar = a1_bar * 0.0, b0_bar * 0.0, b1_bar * 0.0, 0.0 * rb_bar
             at = e * S.census[3] + j
             D.grid_scale[at] = D.grid_scale[at] + ti.cast(gap_bar * phi - y_bar.dot(w) / (scale * scale), ti.f64)
+            D.grid_place[at] = D.grid_place[at] - ti.cast(flat(S.dim, y_bar / scale), ti.f64)
             if B >= 0:
                 D.turned[bodies + B] = D.turned[bodies + B] + normal_bar.outer_product(m) + (
                     away + a0).outer_product(y_bar / scale)

@@ -88,9 +88,9 @@ def segment(
     plane_offset: A1, friction: A1, stiffness: A1, damping: A1, stiction: A1, restitution: A1, gravity: A1, dt: A1,
     force: A2, torque: A2, turned: A1, arm: A1, face: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1,
     contact: A1, contact_body: A1, taped: A2, taped_count: A2, chain: A2, piece: A2, flown: A2, pool: A1,
-    event_settings: A1, grid_scale: A1, census: A1, shape: A1, pairing: A1, line: A1, point_body: A1, plane_body: A1,
-    held: A1, grid: A1, lattice: A1, sample: A1, bound: A1, sequence: A1, spot: A1, level: A1, settings: A1, extent: A1,
-    flag: A1,
+    event_settings: A1, grid_scale: A1, grid_place: A1, census: A1, shape: A1, pairing: A1, line: A1, point_body: A1,
+    plane_body: A1, held: A1, grid: A1, lattice: A1, sample: A1, bound: A1, sequence: A1, spot: A1, level: A1,
+    settings: A1, extent: A1, flag: A1,
     link: A1, order: A1, reduced: A2, motion: A1, lever: A1, coordinate: A2, rate: A2, armature: A1, mass_matrix: A1,
     jacobian: A1, row: A1, bond: A1, closure: A1,
     envs: ti.i32, k0: ti.i32, k1: ti.i32, start: ti.i32, substeps: ti.i32,
@@ -108,7 +108,7 @@ def segment(
         row, Bond(bond, closure)))
     S = ti.static(Shapes(
         dim, met, extent, census, shape, pairing, line, point_body, plane_body, held, grid, lattice, sample, position,
-        centre, point, radius, plane_normal, plane_offset, grid_scale, turned, arm, face))
+        centre, point, radius, plane_normal, plane_offset, grid_scale, grid_place, turned, arm, face))
     T = ti.static(Tape(taped, taped_count, flag, bound, sequence, dof, spot, level))
     ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(envs * SPREAD):
@@ -219,13 +219,15 @@ def segment(
 def segment_adjoint(
     dim: ti.template(), met: ti.template(), events: ti.template(), trees: ti.template(), loops: ti.template(),
     alone: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2, mass: A1, inertia: A1,
-    centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1, friction: A1, stiffness: A1, damping: A1, stiction: A1, restitution: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1,
+    centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1, friction: A1, stiffness: A1, damping: A1,
+    stiction: A1, restitution: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1,
     turned_bar: A1, arm: A1, arm_bar: A1, face: A1, face_bar: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1,
     contact: A1, contact_body: A1, taped: A2, taped_count: A2, chain: A2, piece: A2, flown: A2, pool: A1,
-    event_settings: A1, grid_scale: A1, census: A1, shape: A1, pairing: A1, line: A1, point_body: A1, plane_body: A1,
-    held: A1, grid: A1, lattice: A1, sample: A1, extent: A1, d_grid_scale: A1, d_position: A1, d_rotation: A1,
-    d_velocity: A1, d_spin: A1, d_kick: A1, d_mass: A1, d_inertia: A1, d_centre: A1, d_point: A1, d_radius: A1, d_plane_normal: A1,
-    d_plane_offset: A1, d_friction: A1, d_stiffness: A1, d_damping: A1, d_stiction: A1, d_restitution: A1,
+    event_settings: A1, grid_scale: A1, grid_place: A1, census: A1, shape: A1, pairing: A1, line: A1, point_body: A1,
+    plane_body: A1, held: A1, grid: A1, lattice: A1, sample: A1, extent: A1, d_grid_scale: A1, d_grid_place: A1,
+    d_position: A1, d_rotation: A1, d_velocity: A1, d_spin: A1, d_kick: A1, d_mass: A1, d_inertia: A1, d_centre: A1,
+    d_point: A1, d_radius: A1, d_plane_normal: A1, d_plane_offset: A1,
+    d_friction: A1, d_stiffness: A1, d_damping: A1, d_stiction: A1, d_restitution: A1,
     d_gravity: A1, d_dt: A1, d_force: A3, d_torque: A3,
     link: A1, order: A1, reduced: A2, motion: A1, lever: A1, coordinate: A2, rate: A2, armature: A1, mass_matrix: A1,
     jacobian: A1, row: A1, bond: A1, closure: A1, d_coordinate: A1, d_rate: A1,
@@ -237,10 +239,10 @@ def segment_adjoint(
         row, Bond(bond, closure)))
     S = ti.static(Shapes(
         dim, met, extent, census, shape, pairing, line, point_body, plane_body, held, grid, lattice, sample, position,
-        centre, point, radius, plane_normal, plane_offset, grid_scale, turned, arm, face))
+        centre, point, radius, plane_normal, plane_offset, grid_scale, grid_place, turned, arm, face))
     D = ti.static(ShapeBars(
-        d_position, d_centre, d_point, d_radius, d_plane_normal, d_plane_offset, d_grid_scale, turned_bar, arm_bar,
-        face_bar))
+        d_position, d_centre, d_point, d_radius, d_plane_normal, d_plane_offset, d_grid_scale, d_grid_place,
+        turned_bar, arm_bar, face_bar))
     ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:

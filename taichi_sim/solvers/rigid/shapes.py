@@ -77,6 +77,7 @@ class Shapes(NamedTuple):
     plane_normal: Any
     plane_offset: Any
     grid_scale: Any
+    grid_place: Any
     turned: Any
     arm: Any
     face: Any
@@ -136,6 +137,7 @@ class ShapeBars(NamedTuple):
     plane_normal: Any
     plane_offset: Any
     grid_scale: Any
+    grid_place: Any
     turned: Any
     arm: Any
     face: Any

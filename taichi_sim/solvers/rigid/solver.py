@@ -72,7 +72,8 @@ class RigidSolver:
         for name, values in (
             ("shape", p.shapes), ("line", p.lines), ("point_body", p.point_body), ("plane_body", p.plane_body),
             ("pairing", np.ravel(p.pairing)), ("held", p.held or (0,) * p.bodies), ("grid", p.grids),
-            ("link", t.links), ("order", t.order), ("closure", p.closures), ("sequence", np.tile(np.arange(p.bounded), p.envs)),
+            ("link", t.links), ("order", t.order), ("closure", p.closures),
+            ("sequence", np.tile(np.arange(p.bounded), p.envs)),
         ):  # fmt: skip
             if len(values):
                 store.write(name, np.array(values, np.int32))

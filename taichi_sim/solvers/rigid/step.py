@@ -147,8 +147,8 @@ def push_pair(dim: ti.template(), dof: ti.template(), column, first, c, contact:
 
 
 @ti.func
-def contacts_adjoint(S: ti.template(), D: ti.template(), J: ti.template(), events: ti.template(), e, k, h, impact, scale,
-                     seed, count, way, dof: ti.template(), stiffness: ti.template(), restitution: ti.template(),
+def contacts_adjoint(S: ti.template(), D: ti.template(), J: ti.template(), events: ti.template(), e, k, h, impact,
+                     scale, seed, count, way, dof: ti.template(), stiffness: ti.template(), restitution: ti.template(),
                      event_settings: ti.template(), contact: ti.template(), contact_body: ti.template(),
                      taped: ti.template(), d_velocity: ti.template(), d_spin: ti.template(),
                      d_friction: ti.template(), d_stiffness: ti.template(), d_damping: ti.template(),
