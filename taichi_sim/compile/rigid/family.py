@@ -15,9 +15,13 @@ from taichi_sim.core.errors import RolloutError
 from taichi_sim.runtime import Runtime
 from taichi_sim.scene.rigid import RigidGeometry
 from taichi_sim.solvers.rigid.arrays import RigidPlan, footprint
+from taichi_sim.solvers.rigid.overlap import find_overlaps
 from taichi_sim.solvers.rigid.solver import RigidSolver, RigidTrouble
 from taichi_sim.solvers.rigid.topology import BALL
 from taichi_sim.timeline.schedule import Costs
+
+#: Depth of an overlap at the start, of the size of the smaller body (root of its volume), that is refused.
+DEEP = 0.1
 
 
 @dataclass
@@ -42,6 +46,7 @@ class RigidFamily(Family):
     upper: np.ndarray
     _values: Values = field(default_factory=dict, init=False)
     _direct: Values = field(default_factory=dict, init=False)
+    _clear: bytes = field(default=b"", init=False)
 
     @property
     def centres(self) -> np.ndarray:
@@ -66,6 +71,31 @@ class RigidFamily(Family):
             env, b = (int(i) for i in np.argwhere(outside)[0])
             place = ", ".join(f"{c:.4g}" for c in where[env, b])
             raise RolloutError(f"rigid body {self.bodies[b].name!r} starts outside the domain, at ({place}) m")
+        self._refuse_overlaps(values)
+
+    def _refuse_overlaps(self, values: Values) -> None:
+        """Raise ``RolloutError`` for the deepest of overlaps so deep that bodies would be thrown apart."""
+        motion = self.joints.forward(values, self.start.motion(values))
+        given = self.shapes.arrays(values, self.plan.dim) | {"centre": self.shapes.centres(values)}
+        given |= {name: motion[name] for name in ("position", "rotation")}
+        key = b"".join(a.tobytes() for a in given.values())
+        if key == self._clear:
+            return
+        arrays = {name: a.reshape(-1, *a.shape[2:]) for name, a in given.items()}
+        lattice, sample = self.shapes.found.layout.lattices()
+        none = {"grid_scale": np.zeros(0), "grid_place": np.zeros((0, self.plan.dim))}
+        sizes = np.stack(
+            [values[f"rigid.{b.name}.scale"] * b.volume ** (1 / self.plan.dim) for b in self.bodies], axis=1
+        )
+        for found in find_overlaps(self.plan, none | arrays | {"lattice": lattice, "sample": sample}, 0.0):
+            size = min(sizes[found.env, b] for b in (found.first, found.second) if b >= 0)
+            if found.depth > DEEP * size:
+                names = [self.shapes.name_of(shape) for shape in found.shapes]
+                raise RolloutError(
+                    f"{names[0]} starts {found.depth:.3g} m deep in {names[1]} and would be thrown out of it; move "
+                    "them apart, or let them pass through each other by no_contact"
+                )
+        self._clear = key
 
     def masses(self, values: Values) -> np.ndarray:
         return self.matter.masses(values)[:, self.owner]

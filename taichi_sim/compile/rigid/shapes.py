@@ -88,6 +88,14 @@ class Shapes(Binding):
     def __init__(self, bodies: list[RigidGeometry], walls: list[Wall], found: Touchables, envs: int) -> None:
         self.bodies, self.walls, self.found, self.envs = bodies, walls, found, envs
 
+    def name_of(self, shape: int) -> str:
+        """Whose a row of the plan's shapes is, in words."""
+        owner = self.found.owners[shape]
+        if owner >= 0:
+            return f"rigid body {self.bodies[owner].name!r}"
+        wall = self.walls[-1 - owner]
+        return f"the wall {wall.name}" if wall.position is None else f"obstacle {wall.name!r}"
+
     def _frame(self, values: Values, owner: int, dim: int) -> tuple[np.ndarray, np.ndarray]:
         """(envs,) scale and (envs, dim) place of the axes of whatever ``owner`` has."""
         if owner >= 0:

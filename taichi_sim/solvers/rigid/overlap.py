@@ -1,111 +1,232 @@
 """Bodies that overlap at the start: a deep overlap would be thrown apart, so it is found and named beforehand."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from taichi_sim.solvers.rigid.arrays import BOX_BOX, POINT_PLANE, POINT_POINT
+from taichi_sim.solvers.rigid.arrays import RigidPlan
+from taichi_sim.solvers.rigid.attitude import attitude_matrix
+from taichi_sim.solvers.rigid.shapes import (
+    BODY,
+    CAPSULE,
+    CORNERS,
+    CYLINDER,
+    EDGES,
+    HULL,
+    KIND,
+    LATTICE,
+    LINES,
+    MESH,
+    PLACES,
+    PLANES,
+    POINTS,
+    SIDES,
+    WALL,
+)
 from taichi_sim.solvers.rigid.solver import RigidSolver
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """Two bodies of one environment that overlap by ``depth`` (m); ``second`` is -1 for a wall of the world."""
+    """Two bodies of one environment that overlap by ``depth`` (m); -1 is the world. ``shapes`` are rows of the plan."""
 
     env: int
     first: int
     second: int
     depth: float
+    shapes: tuple[int, int] = field(default=(-1, -1), compare=False)
+
+
+#: What of a solver's arrays overlaps follow from; of the state, one slot.
+NEEDED = (
+    "position", "rotation", "centre", "point", "radius", "plane_normal", "plane_offset", "grid_scale", "grid_place",
+    "lattice", "sample",
+)  # fmt: skip
 
 
 def overlaps(solver: RigidSolver, limit: float, slot: int = 0) -> list[Overlap]:
-    """Pairs of bodies that overlap by more than ``limit`` (m) in a slot, deepest first, each pair once.
+    """Pairs of bodies that overlap by more than ``limit`` (m) in a slot, deepest first, each pair once."""
+    view = solver.store.view
+    arrays = {name: view(name)[slot] if name in ("position", "rotation") else view(name) for name in NEEDED}
+    return find_overlaps(solver.plan, arrays, limit)
 
-    Spheres, vertices, walls and boxes are measured exactly (boxes by separating axes, edges included).
+
+def find_overlaps(plan: RigidPlan, arrays: Mapping[str, np.ndarray], limit: float) -> list[Overlap]:
+    """:func:`overlaps` of arrays :data:`NEEDED`, each with environments one after the other.
+
+    Boxes, polygons and cylinders are measured by separating axes (edges included, a cylinder taken for a prism on the
+    places of its rims); all else by the deepest point of one shape in the other, of capsules and meshes by their
+    places.
     """
-    plan = solver.plan
-    deepest: dict[tuple[int, int, int], float] = {}
+    deepest: dict[tuple[int, int, int], Overlap] = {}
+    pairing = np.array(plan.pairing).reshape(len(plan.shapes), -1)
+    pairs = [(i, j) for i, j in np.argwhere(pairing >= 0).tolist() if i > j]
     for env in range(plan.envs):
-        shapes = _Shapes(solver, env, slot)
-        for kind, a, b, _surface in plan.candidates:
-            A, B, gap = shapes.gap(kind, a, b)
-            key = (env, max(A, B), min(A, B))
-            if -gap > max(limit, deepest.get(key, limit)):
-                deepest[key] = -gap
-    return sorted((Overlap(*key, depth) for key, depth in deepest.items()), key=lambda o: -o.depth)
+        scene = _Scene(plan, arrays, env)
+        for i, j in pairs:
+            if scene.apart(i, j):
+                continue
+            A, B = plan.shapes[i][BODY], plan.shapes[j][BODY]
+            key, depth = (env, max(A, B), min(A, B)), scene.depth(i, j)
+            if depth > max(limit, deepest[key].depth if key in deepest else limit):
+                deepest[key] = Overlap(*key, depth, (i, j) if A > B else (j, i))
+    return sorted(deepest.values(), key=lambda o: -o.depth)
 
 
-class _Shapes:
-    """Points and planes of one environment in world axes."""
+class _Scene:
+    """Shapes of one environment in world axes."""
 
-    def __init__(self, solver: RigidSolver, env: int, slot: int) -> None:
-        plan, view = solver.plan, solver.store.view
+    def __init__(self, plan: RigidPlan, arrays: Mapping[str, np.ndarray], env: int) -> None:
         self.plan = plan
 
         def mine(name: str, count: int) -> np.ndarray:
-            values = view(name)[slot] if name in ("position", "rotation") else view(name)
-            return np.asarray(values[env * count : (env + 1) * count], float)
+            return np.asarray(arrays[name][env * count : (env + 1) * count], float)
 
-        at = mine("position", plan.bodies)
-        turned = [_matrix(q, plan.dim) for q in mine("rotation", plan.bodies)]
-        centre = mine("centre", plan.bodies)
-        points, planes = len(plan.point_body), len(plan.plane_body)
-        local, normal, offset = mine("point", points), mine("plane_normal", planes), mine("plane_offset", planes)
-        self.radius = mine("radius", points)
-        self.points = np.array(
-            [at[b] + turned[b] @ (x - centre[b]) for b, x in zip(plan.point_body, local, strict=True)]
+        dim = plan.dim
+        self.at = np.concatenate([mine("position", plan.bodies), np.zeros((1, dim))])  # last, the world: body -1
+        turned = [attitude_matrix(dim, q) for q in mine("rotation", plan.bodies)]
+        self.turned = np.array([*turned, np.eye(dim)])
+        self.centre = np.concatenate([mine("centre", plan.bodies), np.zeros((1, dim))])
+        carrier, owner = np.array(plan.point_body, int), np.array(plan.plane_body, int)
+        local, normal = mine("point", len(carrier)), mine("plane_normal", len(owner))
+        self.radius = mine("radius", len(carrier))
+        R = self.turned[carrier]
+        self.points = self.at[carrier] + np.einsum("nij,nj->ni", R, local - self.centre[carrier])
+        self.normals = np.einsum("nij,nj->ni", self.turned[owner], normal)
+        self.offsets = (
+            mine("plane_offset", len(owner))
+            + np.einsum("ni,ni->n", self.normals, self.at[owner])
+            - np.einsum("ni,ni->n", normal, self.centre[owner])
         )
-        self.normals = np.array(
-            [turned[b] @ n if b >= 0 else n for b, n in zip(plan.plane_body, normal, strict=True)]
-        )
-        self.offsets = np.array([
-            o + (n @ at[b] - m @ centre[b] if b >= 0 else 0.0)
-            for b, o, n, m in zip(plan.plane_body, offset, self.normals, normal, strict=True)
-        ])  # fmt: skip
+        self.grid_scale, self.grid_place = mine("grid_scale", len(plan.grids)), mine("grid_place", len(plan.grids))
+        self.lattice, self.sample = np.asarray(arrays["lattice"], float), np.asarray(arrays["sample"], float)
+        spheres = [self._sphere(row) for row in plan.shapes]
+        self.middles, self.sizes = np.array([m for m, _ in spheres]).reshape(-1, dim), np.array([s for _, s in spheres])
 
-    def gap(self, kind: int, a: int, b: int) -> tuple[int, int, float]:
-        """Bodies of a candidate and the gap between the shapes, m."""
-        plan = self.plan
-        if kind == POINT_PLANE:
-            return plan.point_body[a], plan.plane_body[b], self._heights([b], self.points[a])[0] - self.radius[a]
-        if kind == POINT_POINT:
-            distance = float(np.linalg.norm(self.points[a] - self.points[b]))
-            return plan.point_body[a], plan.point_body[b], distance - self.radius[a] - self.radius[b]
-        other = plan.point_body[plan.boxes[b][0]]
-        if kind == BOX_BOX:
-            return plan.point_body[plan.boxes[a][0]], other, self._separation(a, b)
-        heights = self._heights(self._faces(b), self.points[a])
-        outside = float(np.linalg.norm(np.maximum(heights, 0.0)))
-        return plan.point_body[a], other, (outside or float(heights.max())) - self.radius[a]
+    def _sphere(self, row: tuple[int, ...]) -> tuple[np.ndarray, float]:
+        if row[KIND] == WALL:
+            return np.zeros(self.plan.dim), np.inf
+        x, r = self._all(row)
+        middle = 0.5 * (x.min(axis=0) + x.max(axis=0))
+        return middle, float((np.linalg.norm(x - middle, axis=1) + r).max())
 
-    def _faces(self, box: int) -> list[int]:
-        first = self.plan.boxes[box][1]
-        return list(range(first, first + 2 * self.plan.dim))
+    def apart(self, i: int, j: int) -> bool:
+        """Whether spheres around the shapes do not meet."""
+        return bool(np.linalg.norm(self.middles[i] - self.middles[j]) > self.sizes[i] + self.sizes[j])
 
-    def _heights(self, planes: list[int], x: np.ndarray) -> np.ndarray:
-        return self.normals[planes] @ x - self.offsets[planes]
+    def depth(self, i: int, j: int) -> float:
+        """How far two shapes overlap, m; below 0 where they do not."""
+        a, b = self.plan.shapes[i], self.plan.shapes[j]
+        solid = (HULL, CYLINDER)
+        if a[KIND] in solid and b[KIND] in solid:
+            return -self._separation(a, b)
+        found = [-np.inf]
+        for x, y in ((a, b), (b, a)):
+            if x[KIND] != WALL:
+                points, radii = self._probes(x)
+                found.append(float((radii - self._distance(y, points)).max()))
+        return max(found)
 
-    def _separation(self, a: int, b: int) -> float:
-        """Largest distance between the projections of two boxes on the axes that may separate them."""
-        dim = self.plan.dim
-        axes = [self.normals[self._faces(box)[1::2]] for box in (a, b)]
-        all_axes = [*axes[0], *axes[1]]
-        if dim == 3:
-            crossed = np.cross(axes[0][:, None], axes[1][None, :]).reshape(-1, 3)
-            all_axes += [c / np.linalg.norm(c) for c in crossed if np.linalg.norm(c) > 1e-9]
-        spans = []
-        for box in (a, b):
-            first = self.plan.boxes[box][0]
-            along = self.points[first : first + 2**dim] @ np.array(all_axes).T
-            spans.append((along.min(axis=0), along.max(axis=0)))
-        (low_a, high_a), (low_b, high_b) = spans
-        return float(np.maximum(low_a - high_b, low_b - high_a).max())
+    def _all(self, row: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """Points that span a shape, and their radii: of a cylinder the places on its rims."""
+        first = row[POINTS] + (2 if row[KIND] == CYLINDER else 0)
+        end = row[POINTS] + (row[PLACES] if row[KIND] in (CYLINDER, MESH) else row[CORNERS])
+        return self.points[first:end], self.radius[first:end]
+
+    def _probes(self, row: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """Points of a shape that are looked at in another."""
+        if row[KIND] != CAPSULE:
+            return self._all(row)
+        mine = slice(row[POINTS], row[POINTS] + row[PLACES])
+        return self.points[mine], self.radius[mine]
+
+    def _distance(self, row: tuple[int, ...], x: np.ndarray) -> np.ndarray:
+        """Signed distance (n,) of points (n, dim) from a shape."""
+        kind, p = row[KIND], row[POINTS]
+        if kind == MESH:
+            return self._sampled(row, x)
+        if kind in (HULL, WALL):
+            planes = slice(row[PLANES], row[PLANES] + row[SIDES])
+            heights = x @ self.normals[planes].T - self.offsets[planes]
+            out = heights.max(axis=1)
+            if kind == HULL:
+                outside = out > 0.0
+                out[outside] = [self._outside(row, y, h) for y, h in zip(x[outside], heights[outside], strict=True)]
+            return out
+        if kind == CYLINDER:
+            start, end = self.points[p], self.points[p + 1]
+            length = np.linalg.norm(end - start)
+            along = (x - start) @ (end - start) / length
+            wide = np.linalg.norm(x - start - along[:, None] * (end - start) / length, axis=1) - self.radius[p]
+            beyond = np.stack([wide, np.abs(along - 0.5 * length) - 0.5 * length], axis=1)
+            return np.linalg.norm(np.maximum(beyond, 0.0), axis=1) + np.minimum(beyond.max(axis=1), 0.0)
+        ends = self.points[p + 1] if kind == CAPSULE else self.points[p]
+        return _from_line(x, self.points[p], ends) - self.radius[p]
+
+    def _outside(self, row: tuple[int, ...], x: np.ndarray, heights: np.ndarray) -> float:
+        """Distance of a point outside a hull from its faces, edges and vertices."""
+        corners = self.points[row[POINTS] : row[POINTS] + row[CORNERS]]
+        found = float(np.linalg.norm(corners - x, axis=1).min())
+        planes = slice(row[PLANES], row[PLANES] + row[SIDES])
+        normals, offsets = self.normals[planes], self.offsets[planes]
+        for q in np.flatnonzero(heights > 0.0):
+            foot = x - heights[q] * normals[q]
+            if (np.delete(normals @ foot - offsets, q) <= 1e-12).all():
+                found = min(found, float(heights[q]))
+        for start, end in self.plan.lines[row[LINES] : row[LINES] + row[EDGES]]:
+            found = min(found, float(_from_line(x[None], self.points[start], self.points[end])[0]))
+        return found
+
+    def _sampled(self, row: tuple[int, ...], x: np.ndarray) -> np.ndarray:
+        """Distances by the lattice of a mesh; beyond it, those of its border."""
+        from scipy.ndimage import map_coordinates
+
+        g, b = row[LATTICE], row[BODY]
+        first, *sizes, _body = self.plan.grids[g]
+        values = self.sample[first : first + int(np.prod(sizes))].reshape(sizes)
+        local = (x - self.at[b]) @ self.turned[b] + self.centre[b] - self.grid_place[g]
+        nodes = (local / self.grid_scale[g] - self.lattice[g, :3]) / self.lattice[g, 3]
+        return self.grid_scale[g] * map_coordinates(values, nodes.T, order=2, mode="nearest", prefilter=False)
+
+    def _separation(self, a: tuple[int, ...], b: tuple[int, ...]) -> float:
+        """Largest distance between the projections of two convex shapes on the axes that may separate them."""
+        axes = [*self._faces(a), *self._faces(b)]
+        if self.plan.dim == 3:
+            edges = [self._directions(row) for row in (a, b)]
+            crossed = np.cross(edges[0][:, None], edges[1][None, :]).reshape(-1, 3)
+            length = np.linalg.norm(crossed, axis=1)
+            axes += list(crossed[length > 1e-6] / length[length > 1e-6, None])
+        both = np.concatenate([np.array(axes), -np.array(axes)])
+        A, B = self._all(a)[0] @ both.T, self._all(b)[0] @ both.T
+        return float((A.min(axis=0) - B.max(axis=0)).max())
+
+    def _faces(self, row: tuple[int, ...]) -> np.ndarray:
+        """Normals (n, dim) of faces; of a cylinder those of a prism on the places of its rims."""
+        flat = self.normals[row[PLANES] : row[PLANES] + row[SIDES]]
+        if row[KIND] == HULL:
+            return flat
+        rim = self._all(row)[0]
+        rim = rim[: len(rim) // 2]
+        middle = 0.5 * (rim + np.roll(rim, -1, axis=0)) - rim.mean(axis=0)
+        return np.concatenate([flat, middle / np.linalg.norm(middle, axis=1)[:, None]])
+
+    def _directions(self, row: tuple[int, ...]) -> np.ndarray:
+        """Unit vectors (n, 3) along edges."""
+        if row[KIND] == HULL:
+            ends = np.array(self.plan.lines[row[LINES] : row[LINES] + row[EDGES]])
+            along = self.points[ends[:, 1]] - self.points[ends[:, 0]]
+        else:
+            rim = self._all(row)[0]
+            half = len(rim) // 2
+            along = np.concatenate([rim[half : half + 1] - rim[:1], np.roll(rim[:half], -1, axis=0) - rim[:half]])
+        unit = along / np.linalg.norm(along, axis=1)[:, None]
+        unit = unit * np.where(unit[np.arange(len(unit)), np.abs(unit).argmax(axis=1)] < 0, -1.0, 1.0)[:, None]
+        return np.unique(np.round(unit, 9), axis=0)
 
 
-def _matrix(q: np.ndarray, dim: int) -> np.ndarray:
-    if dim == 2:
-        c, s = np.cos(q[0]), np.sin(q[0])
-        return np.array([[c, -s], [s, c]])
-    w, v = q[0], q[1:]
-    skew = np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
-    return np.eye(3) + 2.0 / (q @ q) * (w * skew + np.outer(v, v) - v @ v * np.eye(3))
+def _from_line(x: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Distances (n,) of points (n, dim) from a line with ends."""
+    along = end - start
+    share = np.clip((x - start) @ along / max(float(along @ along), 1e-300), 0.0, 1.0)
+    return np.linalg.norm(x - start - share[:, None] * along, axis=1)
