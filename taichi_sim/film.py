@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from taichi_sim.compile.continuum.contacts import placed
+from taichi_sim.compile.continuum.contacts import ObstacleContact, placed
 from taichi_sim.compile.wiring import selection
 from taichi_sim.io.video import VideoInfo, check_video_path, write_video
-from taichi_sim.scene.shapes.plane import Plane
+from taichi_sim.scene.shapes.shape import resolve_shape
 from taichi_sim.simulation import Rollout, Simulation
 from taichi_sim.viz.camera import Camera2D, Camera3D, view_bounds
 from taichi_sim.viz.picture import OBSTACLE, Line, Marker, Mesh, Picture, Polygon, activated, palette
@@ -174,7 +174,7 @@ class Scenery:
             solids=solids,
             threads=tuple(threads),
             sheets=tuple(sheets),
-            obstacles=(*_obstacles(sim, lower, upper), *_planes(sim, lower, upper)),
+            obstacles=tuple(_obstacles(sim, lower, upper)),
             markers=tuple(Marker(tuple(target), size) for target in targets),
             traced=tuple(_members(sim, o.body, o.region) for _, o in aims),
             lower=lower,
@@ -446,13 +446,13 @@ def _value(sim: Simulation, path: str, otherwise) -> np.ndarray:
 
 def _obstacles(sim: Simulation, lower: np.ndarray, upper: np.ndarray) -> Iterator[Mesh | Polygon]:
     soft = sim.model.continuum
-    for contact in soft.contacts.obstacles if soft is not None else ():
+    for contact in _contacts(sim):
         shape, position = contact.shape, _value(sim, contact.position, 0.0)
         reach = 0.0 if shape.bounded else float(np.linalg.norm(upper - lower))
         drawn = shape.surface(lower - reach - position, upper + reach - position)
         given = sim.model.scene.obstacles[contact.name].color
         color = OBSTACLE if given is None else tuple(np.asarray(given, float))
-        images = soft.contacts.images(contact, position) if soft is not None else []
+        images = soft.contacts.images(contact, position) if soft is not None else [position]
         for place in images:
             if len(images) > 1:  # those that only come near are not drawn
                 ends = placed(contact, place, drawn.vertices if sim.dim == 3 else np.concatenate(drawn.loops))
@@ -465,19 +465,16 @@ def _obstacles(sim: Simulation, lower: np.ndarray, upper: np.ndarray) -> Iterato
                 yield from (Polygon(placed(contact, place, loop), color) for loop in _joined(drawn.loops))
 
 
-def _planes(sim: Simulation, lower: np.ndarray, upper: np.ndarray) -> Iterator[Mesh | Polygon]:
-    """Obstacles of scenes without continua: planes."""
+def _contacts(sim: Simulation) -> list[ObstacleContact]:
+    """Obstacles of a scene: those of the grid, or read again where there is none."""
     if sim.model.continuum is not None:
-        return
-    for wall in sim.model.particle.walls.walls if sim.model.particle is not None else ():
-        if wall.position is None:
-            continue
-        given = sim.model.scene.obstacles[wall.name].color
-        color = OBSTACLE if given is None else tuple(np.asarray(given, float))
-        drawn = Plane(wall.at + _value(sim, wall.position, 0.0), wall.normal).surface(lower, upper)
-        if sim.dim == 3 and len(drawn.faces):
-            yield Mesh(drawn.vertices, drawn.faces, color)
-        yield from (Polygon(loop, color) for loop in drawn.loops)
+        return sim.model.continuum.contacts.obstacles
+    scene, out = sim.model.scene, []
+    for name, obstacle in scene.obstacles.items():
+        shape = resolve_shape(obstacle.shape, scene.dim, f"obstacles.{name}.shape", scene.folder)
+        turn = np.asarray(obstacle.rotation, float)
+        out.append(ObstacleContact(name, shape, turn, obstacle.kind, f"obstacles.{name}.position", None))
+    return out
 
 
 def _joined(loops: Sequence[np.ndarray]) -> list[np.ndarray]:

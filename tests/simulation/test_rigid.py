@@ -135,3 +135,91 @@ def test_a_start_outside_the_domain_is_named():
         sim.set("rigid.ball.position", [9.0, 0.0])
         with pytest.raises(RolloutError, match="'ball' starts outside the domain"):
             sim.run()
+
+
+def test_shapes_and_obstacles_of_the_plane():
+    """A capsule, a polygon and a compound fall on a turned box and on a slope, which move with their position."""
+    table = scene(2).to_dict()
+    table["rigid"] = {
+        "rod": {"shape": {"kind": "capsule", "start": [-0.1, 0.45], "end": [0.1, 0.5], "radius": 0.05}, "density": 400.0,
+                "velocity": [0.0, -1.0]},
+        "wedge": {"shape": {"kind": "polygon", "points": [[0.6, 0.3], [0.9, 0.3], [0.7, 0.5]]}, "density": 400.0,
+                  "velocity": [0.3, -1.5]},
+        "club": {"shape": {"kind": "union", "parts": [
+                     {"kind": "sphere", "center": [-0.7, 0.5], "radius": 0.1},
+                     {"kind": "placed", "rotation": 0.4, "position": [-0.5, 0.5],
+                      "shape": {"kind": "box", "lower": [-0.2, -0.03], "upper": [0.2, 0.03]}}]},
+                 "density": 300.0, "velocity": [0.0, -2.0]},
+    }  # fmt: skip
+    table["obstacles"] = {
+        "post": {"shape": {"kind": "box", "lower": [-0.3, 0.1], "upper": [0.3, 0.3]}, "rotation": 0.1, "friction": 0.3,
+                 "position": [0.0, 0.05]},
+        "slope": {"shape": {"kind": "plane", "point": [0.8, 0.2], "normal": [-0.2, 1.0]}, "friction": 0.2},
+        "egg": {"shape": {"kind": "ellipsoid", "center": [-0.8, 0.2], "radii": [0.2, 0.1]}, "kind": "slip"},
+    }  # fmt: skip
+    table["objectives"] = {"go": {"kind": "position", "direction": [1.0, 0.3], "when": "running"}}
+    with Simulation(Scene.from_dict(table), precision="f64") as sim:
+        paths = [f"obstacles.{name}.position" for name in table["obstacles"]]
+        paths += ["obstacles.post.friction", "obstacles.slope.friction"]
+        paths += [f"rigid.{name}.{entry}" for name in table["rigid"] for entry in ("scale", "position", "rotation")]
+        report = sim.check_gradients("loss", paths)
+        assert report.ok, report
+        found = sim.value_and_grad("loss", paths)[1]
+        assert all(np.abs(found[path]).max() > 1e-9 for path in paths[:4])
+
+
+@pytest.fixture
+def stone(tmp_path):
+    """A mesh file of a ball of triangles."""
+    import trimesh
+
+    path = tmp_path / "stone.stl"
+    trimesh.creation.icosphere(2, 0.15).export(path)
+    return {"kind": "mesh", "file": str(path)}
+
+
+def test_shapes_and_obstacles_of_space(stone):
+    """A capsule falls on a stone, a cylinder on a turned box, and another stone on the floor."""
+    table = scene(3).to_dict()
+    table["rigid"] = {
+        "rod": {"shape": {"kind": "capsule", "start": [-0.2, 0.02, 0.38], "end": [0.2, 0.0, 0.4], "radius": 0.05},
+                "density": 400.0, "velocity": [0.0, 0.1, -1.0]},
+        "can": {"shape": {"kind": "cylinder", "start": [0.75, 0.0, 0.45], "end": [0.9, 0.05, 0.5], "radius": 0.1},
+                "density": 400.0, "velocity": [0.1, 0.0, -1.0]},
+        "gem": {"shape": {**stone, "position": [-0.7, 0.0, 0.17]}, "density": 400.0, "velocity": [0.5, 0.2, -1.0]},
+    }  # fmt: skip
+    table["obstacles"] = {
+        "stone": {"shape": stone, "friction": 0.3, "position": [0.0, 0.0, 0.15]},
+        "post": {"shape": {"kind": "box", "lower": [0.6, -0.3, 0.1], "upper": [1.1, 0.3, 0.3]},
+                 "rotation": [0.1, 0.0, 0.2], "friction": 0.3},
+    }  # fmt: skip
+    table["duration"] = 0.1
+    table["objectives"] = {"go": {"kind": "position", "direction": [1.0, 0.3, 0.5], "when": "running"}}
+    with Simulation(Scene.from_dict(table), precision="f64") as sim:
+        paths = ["obstacles.stone.position", "obstacles.post.position", "obstacles.stone.friction"]
+        paths += [f"rigid.{name}.{entry}" for name in table["rigid"] for entry in ("scale", "position", "rotation")]
+        report = sim.check_gradients("loss", paths)
+        assert report.ok, report
+        found = sim.value_and_grad("loss", paths)[1]
+        assert all(np.abs(found[path]).max() > 1e-9 for path in paths)
+
+
+def test_what_cannot_touch_is_named():
+    hollow = {"kind": "difference", "base": {"kind": "box", "lower": [-0.1, 0.2], "upper": [0.1, 0.4]},
+              "remove": [{"kind": "sphere", "center": [0.0, 0.3], "radius": 0.05}]}  # fmt: skip
+    bent = {"kind": "polygon", "points": [[0.0, 0.3], [0.4, 0.3], [0.1, 0.4], [0.0, 0.7]]}
+    for shape, sentence in ((hollow, "a difference cannot touch rigid bodies"), (bent, "must be convex")):
+        table = scene(2).to_dict()
+        table["rigid"]["cube"] |= {"shape": shape, "center": [0.05, 0.35]}
+        with pytest.raises(SceneError, match=sentence):
+            Simulation(Scene.from_dict(table))
+
+
+def test_deep_overlaps_at_the_start_are_named():
+    with Simulation(scene(2)) as sim:
+        sim.set("rigid.ball.position", [-0.2, 0.05])
+        with pytest.raises(RolloutError, match=r"'ball' starts 0\.\d+ m deep in rigid body 'cube'"):
+            sim.run()
+        sim.set("rigid.ball.position", [0.5, -0.05])
+        with pytest.raises(RolloutError, match=r"'ball' starts 0\.03 m deep in the wall y_lower"):
+            sim.run()

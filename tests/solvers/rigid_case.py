@@ -25,13 +25,16 @@ JOINT_PARAMETERS = (
 JOINT_INPUTS = ("joint_force", "target", "target_rate")
 
 
-#: Pairs of kinds that scenes here are compiled for, whatever they hold: compiling takes longer than all of them.
+#: Pairs of kinds that scenes here are compiled for, whatever they hold: compiling takes longer than all of them. Those
+#: with joints have balls only.
 COMMON = sum({pair_bit(a, b) for a in (BALL, HULL, WALL) for b in (BALL, HULL)})
+JOINTED = pair_bit(BALL, BALL) | pair_bit(BALL, WALL)
 
 
 def build(assembly: Assembly, steps: int, envs: int = 1, frames: int = 1, also: int = COMMON) -> RigidSolver:
     """A solver with room for ``steps`` steps, filled; ``also``: pairs of kinds to compile for."""
-    plan = replace(assembly.plan(envs), also=also)
+    plan = assembly.plan(envs)
+    plan = replace(plan, also=JOINTED if plan.jointed and also == COMMON else also)
     solver = RigidSolver(runtime.current(), plan, -(-steps // frames), frames, steps + 1)
     assembly.fill(solver)
     return solver
