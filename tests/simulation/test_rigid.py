@@ -141,8 +141,8 @@ def test_shapes_and_obstacles_of_the_plane():
     """A capsule, a polygon and a compound fall on a turned box and on a slope, which move with their position."""
     table = scene(2).to_dict()
     table["rigid"] = {
-        "rod": {"shape": {"kind": "capsule", "start": [-0.1, 0.45], "end": [0.1, 0.5], "radius": 0.05}, "density": 400.0,
-                "velocity": [0.0, -1.0]},
+        "rod": {"shape": {"kind": "capsule", "start": [-0.1, 0.45], "end": [0.1, 0.5], "radius": 0.05},
+                "density": 400.0, "velocity": [0.0, -1.0]},
         "wedge": {"shape": {"kind": "polygon", "points": [[0.6, 0.3], [0.9, 0.3], [0.7, 0.5]]}, "density": 400.0,
                   "velocity": [0.3, -1.5]},
         "club": {"shape": {"kind": "union", "parts": [

@@ -30,6 +30,7 @@ def collider(piece: Piece, origin: np.ndarray, path: str = "shape") -> Collider:
     if isinstance(piece, Box):
         return colliders.box(0.5 * (piece.upper - piece.lower)).placed(0.5 * (piece.lower + piece.upper) - origin)
     if isinstance(piece, Placed):
+        assert isinstance(piece.shape, Box)
         return collider(piece.shape, np.zeros(piece.dim), path).placed(piece.position - origin, piece.turn)
     if isinstance(piece, Polygon):
         return colliders.polygon(piece.points - origin)

@@ -80,7 +80,7 @@ def capsule(radius: float, half: float, dim: int) -> Collider:
     return Collider(CAPSULE, points, np.full(len(points), float(radius)), 2, (), ((0, 1),))
 
 
-def box(half: Sequence[float]) -> Collider:
+def box(half: Sequence[float] | np.ndarray) -> Collider:
     """A box, or a rectangle in 2-D, of half widths ``half``; planes in the order -x, +x, -y, …"""
     h = np.asarray(half, float)
     _positive("half width of a box", *h)
@@ -127,7 +127,7 @@ def mesh(corners: np.ndarray, places: np.ndarray, lattice: Lattice) -> Collider:
     return Collider(MESH, points, np.zeros(len(points)), len(corners), lattice=lattice)
 
 
-def wall(normal: Sequence[float], offset: float) -> Collider:
+def wall(normal: Sequence[float] | np.ndarray, offset: float) -> Collider:
     """The half-space ``normal · x < offset``."""
     unit = np.asarray(normal, float) / np.linalg.norm(normal)
     return Collider(WALL, np.zeros((0, len(unit))), np.zeros(0), 0, ((unit, float(offset)),))
