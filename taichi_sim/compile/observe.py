@@ -174,6 +174,8 @@ def select(model: Model, path: str) -> tuple[Quantity, np.ndarray]:
     name."""
     parts = path.split(".")
     if len(parts) == 1:
+        if path == "elastic_energy" and model.particle is not None:
+            raise ValueError("'elastic_energy' is known of [bodies] only, not of springs and grains: name a body's")
         if path not in WHOLE:
             whole = [n for n in names(model) if not n.startswith((*(f"{table}." for table in TABLES), "actuators."))]
             raise ValueError(f"{path!r} cannot be observed; {unknown('observable', path, whole)}")
@@ -209,7 +211,7 @@ def scalars(model: Model, path: str) -> list[str]:
 
 def names(model: Model) -> list[str]:
     """All observable paths of a model: of its state, and those of the loss and the actuators."""
-    found = list(WHOLE)
+    found = [name for name in WHOLE if name != "elastic_energy" or model.particle is None]
     if model.judge.terms:
         found += ["loss", *(f"objectives.{term.name}" for term in model.judge.terms)]
     found += [f"actuators.{a.name}.activation" for a in model.actuators.actuators]
