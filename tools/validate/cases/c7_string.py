@@ -23,8 +23,10 @@ def string(masses: int, mode: int, amplitude: float, periods: float) -> tuple[ts
             "string": ts.Springs(
                 kind="rod", start=[0.0, 0.0], end=[masses + 1.0, 0.0], segments=masses + 1, mass=(masses + 1) * MASS,
                 stiffness=STIFFNESS, velocity=np.stack([speed, 0 * speed], axis=1),
-                held={"kind": "difference", "base": {"kind": "box", "lower": [-0.5, -1.0], "upper": [masses + 1.5, 1.0]},
-                      "remove": [{"kind": "box", "lower": [0.5, -2.0], "upper": [masses + 0.5, 2.0]}]},
+                held={
+                    "kind": "difference", "base": {"kind": "box", "lower": [-0.5, -1.0], "upper": [masses + 1.5, 1.0]},
+                    "remove": [{"kind": "box", "lower": [0.5, -2.0], "upper": [masses + 0.5, 2.0]}],
+                },
             )
         },
     ), float(exact)  # fmt: skip
@@ -41,7 +43,11 @@ def frequency(masses: int, mode: int, periods: float) -> tuple[float, float, Ser
     swing = (x - x[0]) @ shape / (shape @ shape)
     crossing = np.flatnonzero(np.diff(np.sign(swing[1:])) != 0) + 1
     at = times[crossing] - swing[crossing] * np.diff(times)[crossing] / (swing[crossing + 1] - swing[crossing])
-    return np.pi * (len(at) - 1) / (at[-1] - at[0]), exact, Series(f"{masses} masses, mode {mode}", times * exact, swing)
+    return (
+        np.pi * (len(at) - 1) / (at[-1] - at[0]),
+        exact,
+        Series(f"{masses} masses, mode {mode}", times * exact, swing),
+    )
 
 
 def run(quick: bool) -> Report:

@@ -22,7 +22,8 @@ def block(width: int, height: int, duration: float) -> ts.Scene:
         grains={
             "grains": ts.Grains(
                 shape={"kind": "box", "lower": [0.0, 0.0], "upper": [right * 1.001, top]}, radius=MEAN,
-                radius_spread=RADIUS / MEAN - 1.0, packing="lattice", density=25.0, contact_stiffness=2e4, rolling_friction=0.1, friction=0.3,
+                radius_spread=RADIUS / MEAN - 1.0, packing="lattice",
+                density=25.0, contact_stiffness=2e4, rolling_friction=0.1, friction=0.3,
             )
         },
         springs={
