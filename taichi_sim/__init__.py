@@ -12,6 +12,7 @@ _WHERE = {
     "Simulation": "taichi_sim.simulation",
     "Rollout": "taichi_sim.simulation",
     "optimize": "taichi_sim.optimization.job",
+    "gradient_spread": "taichi_sim.optimization.spread",
     "SceneError": "taichi_sim.core.errors",
     "RolloutError": "taichi_sim.core.errors",
     "GradientReport": "taichi_sim.core.verify",

@@ -32,17 +32,12 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _bench(arguments: argparse.Namespace, console: Console) -> int:
     scene = common.load_scene(arguments)
-    from taichi_sim.cli.shorten import shortened
-    from taichi_sim.compile.model import compile_scene
     from taichi_sim.simulation import Simulation
 
-    whole_model = compile_scene(scene, 1, arguments.seed)
-    a_frame = whole_model.points * whole_model.substeps
-    frames = max(1, min(whole_model.scene.frames, round(WORK / a_frame)))
-    short = shortened(scene, whole_model, frames)
     settings = {name: getattr(arguments, name) for name in ("precision", "arch", "memory", "threads", "seed")}
     began = time.perf_counter()
-    with Simulation(short, **settings) as sim:
+    with Simulation(scene, **settings) as sim:
+        frames = sim.horizon = max(1, min(sim.frames, round(WORK / (sim.n * sim.substeps))))
         console.facts(
             [*common.facts(sim), common.how(sim), ("timed", f"median of {arguments.repeat} runs of {frames} frames")]
         )
@@ -56,12 +51,12 @@ def _bench(arguments: argparse.Namespace, console: Console) -> int:
             forward.append(_timed(sim.run))
             if differentiable:
                 both.append(_timed(sim.value_and_grad))
-        work = sim.n * sim.frames * sim.substeps
+        work = sim.n * frames * sim.substeps
         one = statistics.median(forward)
         two = statistics.median(both) if both else None
         compiled = max(0.0, first_run - one) + max(0.0, first_gradient - (two or 0.0))
         row = {
-            "scene": scene.title, "variant": "taichi-sim", "particles": sim.n, "substeps": sim.frames * sim.substeps,
+            "scene": scene.title, "variant": "taichi-sim", "particles": sim.n, "substeps": frames * sim.substeps,
             "precision": sim.precision, "forward_ns": 1e9 * one / work,
             "forward_backward_ns": None if two is None else 1e9 * two / work,
             "build_s": built, "compile_s": compiled, "peak_mb": sim.peak_memory_mb,

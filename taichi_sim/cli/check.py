@@ -1,4 +1,5 @@
-"""``taichi-sim check``: gradients of a scene beside finite differences, in double precision."""
+"""``taichi-sim check``: gradients of a scene beside finite differences, or beside those of nearby starts; in double
+precision."""
 
 import argparse
 import contextlib
@@ -12,11 +13,11 @@ from taichi_sim.cli.console import Console, clock
 from taichi_sim.cli.parser import Parser, whole
 
 if TYPE_CHECKING:
-    from taichi_sim.scene.schema import Scene
     from taichi_sim.simulation import Simulation
 
 EXAMPLES = """  taichi-sim check throw
   taichi-sim check crawler --wrt gravity materials.jelly.youngs_modulus
+  taichi-sim check my_scene.toml --spread 50 --around rigid.cube.velocity=0.05   # do they say where the loss goes?
   taichi-sim check my_scene.toml --of objectives.aim --horizon 20 --full --json check.json"""
 
 #: Seconds after which no further comparison is begun, and for which contact is looked for: a minute with the rest.
@@ -45,41 +46,90 @@ def add_arguments(parser: Parser) -> None:
         help="frames that are run (default: past the first contact, as many as take less than a minute)",
     )  # fmt: skip
     parser.add_argument("--full", action="store_true", help="every component, however long it takes")
+    parser.add_argument(
+        "--spread", metavar="N", nargs="?", type=whole(2, 10**6), const=50,
+        help="instead of differences: how gradients of the whole rollout (or of --horizon) spread over N nearby starts "
+        "(default 50), and how far their mean is from the slope of the values there",
+    )  # fmt: skip
+    parser.paths(
+        "--around", metavar="PATH=SD", default=[],
+        help="standard deviation of what --spread perturbs (default: what --wrt names, by 1 %% of a unit of the design "
+        "variable)",
+    )  # fmt: skip
     parser.json()
     parser.settings(precision=None, memory=True)
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Check. 0 if every row agrees, else 1."""
+    """Check. 0 if every row agrees, else 1; a spread is not wrong, only worth knowing."""
     with Console(arguments.json) as console:
-        return _check(arguments, console)
+        if arguments.around and not arguments.spread:
+            raise ValueError("--around says what --spread perturbs: give --spread too")
+        return (_spread if arguments.spread else _check)(arguments, console)
+
+
+def _spread(arguments: argparse.Namespace, console: Console) -> int:
+    scene = common.load_scene(arguments)
+    from taichi_sim.optimization.spread import gradient_spread
+    from taichi_sim.scene.edit import parse_assignment
+
+    horizon = min(arguments.horizon or scene.frames, scene.frames)
+    around = dict(parse_assignment(text, "--around") for text in arguments.around)
+    began = time.perf_counter()
+    with console.progress("running all starts at once"):
+        report = gradient_spread(
+            scene, arguments.of, arguments.wrt or None, around, arguments.spread, arguments.seed,
+            horizon=horizon, memory=arguments.memory, arch=arguments.arch, threads=arguments.threads,
+        )  # fmt: skip
+    console.line(
+        f"{report.of} over {report.horizon} of {scene.frames} frames, {report.samples} starts: "
+        f"mean {report.value:.6g}, standard deviation {report.value_sd:.3g}"
+    )
+    console.line()
+    header = ("with respect to", "perturbed by", "mean gradient", "spread", "slope", "its error", "bias", "cosine", "")
+    rows = [
+        (r.path, _size(r.perturbation), _size(r.mean), f"{r.spread:.3g}", _size(r.slope), _size(r.slope_error),
+         f"{r.bias:.3g}", f"{r.cosine:.3f}", "SPREAD > MEAN" if r.exceeds else "")
+        for r in report.rows
+    ]  # fmt: skip
+    console.table(header, rows, right=range(1, 8))
+    console.line()
+    console.notes(report.notes)
+    console.line(f"of arrays the lengths are shown ({clock(time.perf_counter() - began)})")
+    console.emit({**report.to_dict(), "scene": scene.title, "seed": arguments.seed})
+    return 0
+
+
+def _size(array: np.ndarray | None) -> str:
+    """A number as it is, the length of an array, - where there is none."""
+    if array is None:
+        return "-"
+    return f"{float(array) if array.ndim == 0 else float(np.sqrt(np.sum(array**2))):.4g}"
 
 
 def _check(arguments: argparse.Namespace, console: Console) -> int:
     scene = common.load_scene(arguments)
-    from taichi_sim.cli.shorten import shortened
     from taichi_sim.scene.paths import match
     from taichi_sim.simulation import Simulation
 
     settings = {name: getattr(arguments, name) for name in ("arch", "threads", "seed")}
     began = time.perf_counter()
-    with Simulation(scene, precision="f64", segment=common.SEGMENT, **settings) as whole_sim:
-        console.facts([*common.facts(whole_sim), common.how(whole_sim)])
-        _check_scalar(arguments.of, whole_sim)
-        patterns = arguments.wrt or [d.path for d in whole_sim.design]
+    with Simulation(scene, precision="f64", memory=arguments.memory, **settings) as sim:
+        console.facts([*common.facts(sim), common.how(sim)])
+        _check_scalar(arguments.of, sim)
+        patterns = arguments.wrt or [d.path for d in sim.design]
         if not patterns:
             raise ValueError("the scene has no [[design]] entry: say with respect to what (--wrt PATH)")
-        paths = list(dict.fromkeys(path for pattern in patterns for path in match(whole_sim.model.values, pattern)))
-        sizes = [whole_sim.get(path).size for path in paths]
+        paths = list(dict.fromkeys(path for pattern in patterns for path in match(sim.model.values, pattern)))
+        sizes = [sim.get(path).size for path in paths]
         if arguments.horizon:
-            horizon, why = min(arguments.horizon, whole_sim.frames), "as asked"
+            horizon, why = min(arguments.horizon, sim.frames), "as asked"
         else:
             with console.progress("looking for contact") as update:
-                horizon, why = _horizon(whole_sim, sizes, arguments.full, update)
-        short = shortened(scene, whole_sim.model, horizon)
-    console.line(f"horizon    {horizon} of {scene.frames} frames ({why})")
-    with Simulation(short, precision="f64", memory=arguments.memory, **settings) as sim:
-        _move(sim, short, arguments.seed)
+                horizon, why = _horizon(sim, sizes, arguments.full, update)
+        sim.horizon = horizon
+        console.line(f"horizon    {horizon} of {scene.frames} frames ({why})")
+        _move(sim, arguments.seed)
         with console.progress("checking") as update:
             done = iter(range(len(paths)))
             report = sim.check_gradients(
@@ -119,7 +169,7 @@ def _check_scalar(of: str, sim: "Simulation") -> None:
         raise ValueError(f"--of {of}: is more than one number; a gradient is of one, for example {near}")
 
 
-def _move(sim: "Simulation", scene: "Scene", seed: int) -> None:
+def _move(sim: "Simulation", seed: int) -> None:
     """Away from symmetric starts: where an optimisation would spread a variable, it is moved further."""
     rng = np.random.default_rng(seed)
     for d in sim.design:

@@ -3,7 +3,6 @@
 import argparse
 import json
 import math
-import statistics
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 EXAMPLES = """  taichi-sim optimize crawler --video crawler.mp4
   taichi-sim optimize throw --method lbfgs --iterations 15
   taichi-sim optimize my_scene.toml --option lr=0.05 --seed 3 --out runs/third
+  taichi-sim optimize my_toss.toml --curriculum 25,40,70   # then all frames: for motion that is chaotic
   taichi-sim optimize crawler --resume                 # after a kill: same result as without"""
 
 #: Pictures of the video, before and after together.
@@ -36,6 +36,16 @@ def add_arguments(parser: Parser) -> None:
         help="evaluations of loss and gradient, the start included (default 40)",
     )  # fmt: skip
     parser.paths("--option", metavar="NAME=VALUE", default=[], help="option of the method (list methods)")
+    parser.add_argument(
+        "--curriculum", metavar="FRAMES,…",
+        help="growing horizons to go through before the whole rollout, which take an equal share of the evaluations "
+        "each",
+    )  # fmt: skip
+    parser.add_argument(
+        "--spread", metavar="N", type=whole(0, 10**6),
+        help="measure the spread of gradients over N nearby starts where a stage begins, at the cost of N evaluations "
+        "(default 5 with --curriculum, else 0: not measured)",
+    )  # fmt: skip
     parser.out("optimize", "result.json, evaluations.jsonl, progress.png, best.toml")
     parser.add_argument("--resume", action="store_true", help="continue an interrupted optimisation in DIR")
     parser.video("of before and after, side by side")
@@ -53,13 +63,16 @@ def _optimize(arguments: argparse.Namespace, console: Console) -> int:
     scene = common.load_scene(arguments)
     folder = common.results_folder(arguments, scene, "optimize")
     video = common.video_path(arguments, scene, folder)
-    options = _options(arguments.option)
+    options, curriculum = _options(arguments.option), _curriculum(arguments.curriculum)
 
     from taichi_sim.io.plots import plot_progress
-    from taichi_sim.optimization.job import optimize
+    from taichi_sim.optimization.curriculum import checked_curriculum, horizons
+    from taichi_sim.optimization.job import SPREAD, optimize
     from taichi_sim.optimization.loop import prepare
 
     prepare(arguments.method, arguments.iterations, options)
+    stages = horizons(checked_curriculum(curriculum, arguments.iterations), scene.frames)
+    spread = arguments.spread if arguments.spread is not None else SPREAD if curriculum else 0
     settings = {name: getattr(arguments, name) for name in ("precision", "arch", "threads", "seed")}
 
     speeds: list[float] = []
@@ -73,6 +86,7 @@ def _optimize(arguments: argparse.Namespace, console: Console) -> int:
                 ("schedule", str(sim.schedule)),
                 ("design", f"{_plural(sum(sizes), 'number')} in {_plural(len(sizes), 'array')}"),
                 ("method", f"{arguments.method}, {arguments.iterations} evaluations"),
+                *_plan(stages, arguments.iterations, spread),
                 common.how(sim),
             ]
         )
@@ -83,7 +97,8 @@ def _optimize(arguments: argparse.Namespace, console: Console) -> int:
         with console.progress("") as update:
             result = optimize(
                 scene, arguments.method, arguments.iterations, folder, arguments.resume, memory=arguments.memory,
-                callback=_Reporter(console, update), announce=announce, options=options, **settings,
+                callback=_Reporter(console, update), announce=announce, options=options, curriculum=curriculum,
+                spread=spread, **settings,
             )  # fmt: skip
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"interrupted; the same command with --resume continues (in {folder})") from None
@@ -93,7 +108,8 @@ def _optimize(arguments: argparse.Namespace, console: Console) -> int:
     common.wrote(console, "best", best.save(folder / "best.toml"))
     losses = [math.nan if x is None else x for x in result.loss]
     norms = [math.nan if x is None else x for x in result.grad_norm]
-    plot = plot_progress(folder / "progress.png", losses, norms, result.best_iteration, scene.title)
+    named = [(stage["first"], f"{stage['horizon']} frames") for stage in result.stages]
+    plot = plot_progress(folder / "progress.png", losses, norms, result.best_iteration, scene.title, named)
     common.wrote(console, "plot", plot)
     if video:
         from taichi_sim.film import before_after
@@ -109,8 +125,7 @@ class _Reporter:
 
     def __init__(self, console: Console, update: Any) -> None:
         self.console, self.update = console, update
-        self.replayed = 0
-        self.seconds: list[float] = []
+        self.replayed, self.stage = 0, -1
 
     def __call__(self, record: "Record") -> None:
         if record.replayed:
@@ -120,13 +135,14 @@ class _Reporter:
             self.console.line(f"resumed: {self.replayed} evaluations were already made")
             self.replayed = 0
         done = record.iteration + 1
-        self.seconds.append(record.seconds)
-        left = (record.total - done) * statistics.median(self.seconds[1:] or self.seconds)  # the first one compiles
+        if record.stages > 1 and record.stage != self.stage:
+            self.console.line(f"stage {record.stage + 1} of {record.stages}: {record.horizon} frames")
+        self.stage = record.stage
         parts = [
             "rejected" if record.loss is None else f"loss {record.loss:.6g}",
             f"best {record.best_loss:.6g}",
             "" if record.grad_norm is None else f"|gradient| {record.grad_norm:.3g}",
-            f"{clock(left)} left",
+            f"{clock(record.seconds_left or 0.0)} left",
         ]
         text = "  ".join(filter(None, parts))
         self.update(done, record.total, f"{done}/{record.total}  {text}")
@@ -158,6 +174,27 @@ def _unfinished(folder: Path, resume: bool) -> list[str]:
     ]
 
 
+def _curriculum(text: str | None) -> list[int] | None:
+    """``25,40,70`` as numbers."""
+    if text is None:
+        return None
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--curriculum {text!r}: write increasing numbers of frames, for example 25,40,70") from None
+
+
+def _plan(stages: list[int], iterations: int, spread: int) -> list[tuple[str, str]]:
+    """What a curriculum is going to be, and what measuring spreads costs."""
+    rows = []
+    if len(stages) > 1:
+        frames = ", ".join(map(str, stages))
+        rows.append(("curriculum", f"stages of {frames} frames, {iterations // len(stages)} evaluations each or more"))
+    if spread:
+        rows.append(("spread", f"of gradients over {spread} starts a stage, at the cost of {spread} evaluations each"))
+    return rows
+
+
 def _options(words: list[str]) -> dict[str, float]:
     """``NAME=VALUE`` words as numbers."""
     found = {}
@@ -171,10 +208,12 @@ def _options(words: list[str]) -> dict[str, float]:
 
 
 def _summary(console: Console, result: "OptimizationResult") -> None:
-    start = next((x for x in result.loss if x is not None), math.nan)
+    first = result.stages[-1]["first"]  # losses over other horizons are no match
+    start = next((x for x in result.loss[first:] if x is not None), math.nan)
+    over = "over the whole rollout: " if len(result.stages) > 1 else ""
     console.line()
     console.line(
-        f"loss {start:.6g} -> {result.best_loss:.6g} at evaluation {result.best_iteration + 1} of "
+        f"{over}loss {start:.6g} -> {result.best_loss:.6g} at evaluation {result.best_iteration + 1} of "
         f"{result.evaluations} ({result.reason}; {clock(result.base.get('wall_s', 0.0))})"
     )
     console.notes(result.notes)
@@ -194,7 +233,8 @@ def best_scene(scene: "Scene", result: "OptimizationResult", max_speed: float) -
 
     found = set_values(scene, result.parameters)
     found.name = scene.title
-    found.solver.max_speed = max_speed
+    if math.isfinite(max_speed):  # rigid bodies alone have no limit
+        found.solver.max_speed = max_speed
     free = {d.path: d for d in design_variables(scene) if d.quantity.scale == "log"}
     entries: list[Design] = []
     for entry in found.design:
@@ -223,7 +263,7 @@ def _films(scene: "Scene", result: "OptimizationResult", settings: dict[str, Any
     made: list[tuple[str | None, Film]] = []
     with Simulation(scene, segment=common.SEGMENT, **settings) as sim:
         for label, values, loss in (
-            ("before", result.start, result.loss[0]),
+            ("before", result.start, result.loss[0] if len(result.stages) == 1 else None),
             ("after", result.parameters, result.best_loss),
         ):
             for path, value in values.items():

@@ -39,7 +39,7 @@ class Bars:
 
 
 class Judge:
-    """Evaluates terms; ``frames`` are those at which some term looks."""
+    """Evaluates terms over ``frames``; ``last`` is the one at which a rollout ends."""
 
     def __init__(self, terms: list[Term], frames: int, frame_dt: float) -> None:
         self.terms, self.last, self.frame_dt = terms, frames, frame_dt

@@ -75,6 +75,14 @@ class Model:
         return self.points
 
     @property
+    def joints(self) -> dict[str, Piece]:
+        """Joints of the tree by name, with their degrees of freedom."""
+        if self.rigid is None:
+            return {}
+        tree = self.rigid.joints.tree
+        return {k.name: Piece(k.name, "joints", np.arange(k.freedoms.start, k.freedoms.stop), {}) for k in tree}
+
+    @property
     def massive(self) -> np.ndarray:
         """Points that carry all the mass, each once: all but markers."""
         return np.concatenate([piece.points for piece in self.pieces.values()])
@@ -144,7 +152,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         soft, needed, notes = continuum(scene, bodies, known, values, bounds, actuators, group_of, groups, envs, pushed)
         limit, substeps = soft.limit, max(substeps, needed)
     if solids:
-        rigid = rigid_family(scene, solids, known, particles, envs)
+        rigid = rigid_family(scene, solids, known, values, bounds, actuators, particles, envs)
     if clusters:
         particle, needed, more = particles_family(
             scene, clusters, known, values, bounds, actuators, pieces, solid_points, envs

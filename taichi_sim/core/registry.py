@@ -38,6 +38,11 @@ class Parameter:
     choices: tuple[str, ...] = ()
     differentiable: bool = field(default=True)
 
+    @property
+    def gaps(self) -> bool:
+        """Whether NaN stands for what is not there: data with gaps say so in their ``doc``."""
+        return "NaN" in self.doc
+
     def check(self, value: float) -> str | None:
         """Sentence saying what is allowed if the scalar ``value`` is out of range, else ``None``."""
         low_bad = self.low is not None and (value < self.low or (self.low_open and value == self.low))

@@ -4,6 +4,7 @@ import io
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -73,9 +74,11 @@ def plot_progress(
     gradient_norm: Sequence[float] | None = None,
     best_iteration: int | None = None,
     title: str = "",
+    stages: Sequence[tuple[int, str]] = (),
 ) -> Path:
     """Plot the loss of every evaluation (left axis), its gradient's norm (right axis, logarithmic) and the best one.
 
+    ``stages`` (first evaluation, name) are told apart, where there are several; the best so far is that of each.
     Entries that are not finite leave a gap. Raises ``ValueError`` when there is no loss, or counts differ.
     """
     losses = np.asarray(loss, float).ravel()
@@ -86,8 +89,13 @@ def plot_progress(
     figure, axes = _figure()
     counts = np.arange(len(losses))
     axes.plot(counts, losses, color=BLUE, lw=2.0, marker="o", ms=3.0 if len(losses) < 120 else 0, label="loss")
-    best = np.fmin.accumulate(losses)
+    firsts = [0, *(first for first, _ in stages[1:]), len(losses)]
+    best = np.concatenate([np.fmin.accumulate(losses[a:b]) for a, b in pairwise(firsts)])
     axes.plot(counts, best, color=BLUE, lw=1.0, ls=":", alpha=0.8, drawstyle="steps-post", label="best so far")
+    for first, name in stages if len(stages) > 1 else ():
+        if first:
+            axes.axvline(first - 0.5, color=GREY, lw=1.0)
+        axes.annotate(name, (first - 0.4, 0.98), xycoords=("data", "axes fraction"), color=GREY, fontsize=8, va="top")
     if best_iteration is not None and 0 <= best_iteration < len(losses) and np.isfinite(losses[best_iteration]):
         axes.plot(
             best_iteration, losses[best_iteration], "*", color=RED, ms=12, label=f"best: {losses[best_iteration]:.4g}"

@@ -21,7 +21,7 @@ RUN_KEYS = ("objectives", "loss", "notes")
 #: further keys of an optimisation
 OPTIMIZE_KEYS = (
     "loss", "best_loss", "best_iteration", "evaluations", "parameters", "method", "grad_norm", "start", "reason",
-    "notes",
+    "notes", "stages",
 )  # fmt: skip
 
 

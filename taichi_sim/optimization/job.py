@@ -6,26 +6,31 @@ import inspect
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from taichi_sim import runtime
+from taichi_sim.core.errors import RolloutError
 from taichi_sim.core.places import check_place
 from taichi_sim.io.hashing import file_hash
 from taichi_sim.io.results import versions, write_result
+from taichi_sim.optimization.curriculum import checked_curriculum
 from taichi_sim.optimization.health import history_notes
 from taichi_sim.optimization.journal import Journal
 from taichi_sim.optimization.loop import Outcome, Record, minimise, prepare
-from taichi_sim.optimization.problem import Problem
+from taichi_sim.optimization.problem import Point, Problem
 from taichi_sim.optimization.result import OptimizationResult, base_record, ending
+from taichi_sim.optimization.spread import gradient_spread
 
 __all__ = ["JOURNAL", "optimize"]
 
 #: Name of the file of evaluations in an optimisation's folder.
 JOURNAL = "evaluations.jsonl"
+#: Starts the spread of gradients is measured from, at the start of each stage of a curriculum.
+SPREAD = 5
 
 
 def optimize(
@@ -45,6 +50,8 @@ def optimize(
     announce: Callable[[Any], None] | None = None,
     options: Mapping[str, float] | None = None,
     of: str = "loss",
+    curriculum: Sequence[int] | None = None,
+    spread: int | None = None,
 ) -> OptimizationResult:
     """Find better values for a scene's ``[[design]]`` entries.
 
@@ -52,15 +59,30 @@ def optimize(
     ``adam``, ``gd``, ``lbfgs`` with ``options`` as ``taichi-sim list`` shows them; ``iterations`` is the number of
     evaluations of loss and gradient, the start included. With ``out`` every evaluation is on disk before the next one
     begins (``evaluations.jsonl``, ``result.json``); ``resume`` continues there after a kill, to the same result bit for
-    bit, with the same scene, method and options and at least as many iterations as there are evaluations. ``callback``
+    bit, with the same scene, method and options and at least as many iterations as there are evaluations (with a
+    curriculum: the same). ``callback``
     gets a :class:`Record` per evaluation, ``announce`` the :class:`Simulation` before the first. ``seed`` decides the
     start (``spread`` of the design) and the seeding of particles; the other arguments are those
     of :class:`Simulation`.
+
+    ``curriculum`` is for rollouts that are chaotic far from the answer: ``[25, 40, 70]`` optimises over the first 25
+    frames, then from the best design found over 40, then 70, and last over all. Iterations are shared out equally among
+    the stages; what one leaves goes to those after it. The result is the best of the last one.
+
+    ``spread`` is the number of starts (about the scale of a step: see :func:`gradient_spread`) from which the spread
+    of gradients is measured where a stage begins; a note says where it exceeds their mean. It costs as much as so many
+    evaluations a stage, and the memory of as many environments (within ``memory`` again). By default 5 with a
+    curriculum, else none.
 
     Raises ``ValueError`` for what the user can put right, before anything is simulated where possible;
     :class:`RolloutError` if the start cannot be simulated.
     """
     chosen, numbers = prepare(method, iterations, options)
+    ends = checked_curriculum(curriculum, iterations)
+    if spread is None:
+        spread = SPREAD if ends else 0
+    if isinstance(spread, bool) or not isinstance(spread, int) or spread < 0 or spread == 1:
+        raise ValueError(f"spread must be 0 (not measured) or a number of starts, 2 at least, got {spread!r}")
     if envs != 1:
         raise ValueError(f"envs = {envs!r}: an optimisation follows one environment; start one per seed instead")
     if resume and out is None:
@@ -86,6 +108,8 @@ def optimize(
         "method": chosen.name,
         **{f"option {name}": number for name, number in numbers.items()},
         "taichi_sim": versions()["taichi-sim"],
+        # what is done in a stage depends on what there is to do in all
+        "curriculum": f"{', '.join(map(str, ends))} in {iterations}" if ends else None,
     }
     journal = Journal(None if folder is None else folder / JOURNAL, identity, resume)
     if len(journal) > iterations:
@@ -104,10 +128,27 @@ def optimize(
             status="running", hashed=False,
         )  # fmt: skip
         folder_state = _Folder(folder, base, method, problem, began, callback)
+
+        def begun(start: Point) -> list[str]:
+            """Notes on the spread of gradients around the start of a stage."""
+            at, horizon = problem.values(start.z), start.horizon or simulation.frames
+
+            def measure() -> list[str]:
+                try:
+                    return gradient_spread(
+                        scene, of, problem.paths, samples=spread, seed=seed, at=at, horizon=horizon,
+                        precision=precision, arch=arch, memory=memory, threads=threads,
+                    ).doubts  # fmt: skip
+                except RolloutError as error:
+                    return [f"the spread of gradients over {horizon} frames could not be measured: {error}"]
+
+            return journal.measured(f"spread of {spread} over {horizon} frames", measure) if spread else []
+
         try:
             outcome = minimise(
-                problem, method, iterations, options=options, journal=journal, callback=folder_state.evaluated
-            )
+                problem, method, iterations, options=options, journal=journal, callback=folder_state.evaluated,
+                curriculum=ends, begun=begun,
+            )  # fmt: skip
             problem.apply(outcome.best.z)
             simulation.run()
         except BaseException as error:  # whatever it was, the record may not go on saying "running"
@@ -138,9 +179,17 @@ class _Folder:
                 self.result = OptimizationResult(
                     self.method, record.best_loss, record.iteration, [], [], start, start, "", [], self.base
                 )
-            if record.best_loss < self.result.best_loss:
+            if record.best_iteration == record.iteration:
                 self.result.best_loss, self.result.best_iteration = record.best_loss, record.iteration
                 self.result.parameters = self.problem.values(record.best.z)
+        if self.result is not None:
+            stages = self.result.stages
+            if len(stages) == record.stage:
+                stages.append({"horizon": record.horizon or self.base["frames"], "first": record.iteration})
+            stages[-1]["evaluations"] = record.iteration + 1 - stages[-1]["first"]
+            known = record.best is not None
+            stages[-1]["best_iteration"] = record.best_iteration if known else None
+            stages[-1]["best_loss"] = record.best_loss if known else None
             self.result.loss.append(record.loss)
             self.result.grad_norm.append(record.grad_norm)
             if not record.replayed:
@@ -165,7 +214,11 @@ class _Folder:
     def finished(self, outcome: Outcome, doubts: list[str]) -> OptimizationResult:
         assert self.result is not None
         self.result.reason = outcome.reason
-        self.result.notes = [*outcome.notes, *history_notes(outcome.losses, outcome.grad_norms), *doubts]
+        history: list[str] = []
+        for stage in outcome.stages:
+            part = slice(stage.first, stage.first + stage.evaluations)
+            history += history_notes(outcome.losses[part], outcome.grad_norms[part], stage.first, stage.horizon)
+        self.result.notes = [*outcome.notes, *history, *doubts]
         self.write("finished")
         return self.result
 

@@ -7,7 +7,9 @@ starts from the beginning and is served what was already simulated, bit for bit,
 import json
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +26,8 @@ BEFORE = "evaluations.before.jsonl"
 
 
 class Journal:
-    """Evaluations by the exact bits of their scaled variables; one JSON line each in ``file`` (``None``: memory only).
+    """Evaluations by horizon and the exact bits of their scaled variables; one JSON line each in ``file`` (``None``:
+    memory only). What was measured beside them (:meth:`measured`) is among the lines.
 
     ``identity`` holds what decides the evaluations (scene, seed, precision, method, …). With ``resume`` the file is
     read first; a line torn by the kill is dropped. Raises ``ValueError`` if the file belongs to something else.
@@ -32,29 +35,45 @@ class Journal:
 
     def __init__(self, file: Path | None, identity: dict[str, object], resume: bool = False) -> None:
         self.file = file
-        self._seen: dict[bytes, tuple[Point, float]] = {}
+        self._seen: dict[tuple[int, bytes], tuple[Point, float]] = {}
+        self._measured: dict[str, Any] = {}
         self._head = {"format": _FORMAT, **identity}
         self._begun = bool(file is not None and resume and file.exists() and self._read())
 
     def __len__(self) -> int:
         return len(self._seen)
 
-    def get(self, z: np.ndarray) -> tuple[Point, float] | None:
-        """The evaluation at exactly ``z`` and the seconds it took, if it was made before."""
-        return self._seen.get(z.tobytes())
+    def get(self, z: np.ndarray, horizon: int = 0) -> tuple[Point, float] | None:
+        """The evaluation at exactly ``z`` over ``horizon`` frames and the seconds it took, if it was made before."""
+        return self._seen.get((horizon, z.tobytes()))
 
     def add(self, point: Point, seconds: float) -> None:
         """Keep an evaluation; on disk before this returns."""
-        self._seen[point.z.tobytes()] = (point, seconds)
-        if self.file is None:
-            return
-        record = {
+        self._keep(point, seconds)
+        record: dict[str, object] = {
             "z": point.z.tolist(),
             "loss": _number(point.loss),
             "gradient": [_number(g) for g in point.gradient.tolist()],
             "bad": point.bad,
             "seconds": round(seconds, 3),
         }
+        if point.horizon:
+            record["horizon"] = point.horizon
+        self._write(record)
+
+    def measured(self, what: str, measure: Callable[[], Any]) -> Any:
+        """What ``measure`` found (plain values), in this run or the one that is resumed; ``what`` tells it apart."""
+        if what not in self._measured:
+            self._measured[what] = measure()
+            self._write({"what": what, "measured": self._measured[what]})
+        return self._measured[what]
+
+    def _keep(self, point: Point, seconds: float) -> None:
+        self._seen[point.horizon, point.z.tobytes()] = (point, seconds)
+
+    def _write(self, record: dict[str, object]) -> None:
+        if self.file is None:
+            return
         if not self._begun:  # an older file makes room only now that there is something to put in its place
             with writing(self.file):
                 if self.file.exists():
@@ -86,9 +105,12 @@ class Journal:
                     "folder or do not resume"
                 )
             for r in records:
-                gradient = np.array([_back(g) for g in r["gradient"]], dtype=np.float64)
-                point = Point(np.array(r["z"], dtype=np.float64), _back(r["loss"]), gradient, r["bad"])
-                self._seen[point.z.tobytes()] = (point, float(r["seconds"]))
+                if "what" in r:
+                    self._measured[r["what"]] = r["measured"]
+                    continue
+                gradient, z = np.array([_back(g) for g in r["gradient"]], dtype=np.float64), np.array(r["z"], float)
+                point = Point(z, _back(r["loss"]), gradient, r["bad"], int(r.get("horizon", 0)))
+                self._keep(point, float(r["seconds"]))
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(
                 f"{self.file}: not a journal of evaluations ({error}); choose another folder, or move it"

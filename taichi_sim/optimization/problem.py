@@ -18,7 +18,7 @@ import numpy as np
 
 from taichi_sim.core.errors import RolloutError
 
-__all__ = ["Point", "Problem", "Simulated", "Variable"]
+__all__ = ["Block", "Point", "Problem", "Simulated", "Variable", "block"]
 
 
 class Variable(Protocol):
@@ -58,17 +58,19 @@ class Simulated(Protocol):
 class Point:
     """One evaluation: scaled variables ``z`` (n,), the loss and its gradient with respect to ``z`` (n,).
 
-    ``bad`` names the first array that is not finite, or what the rollout complained about; empty for a good point.
+    ``horizon`` is the frames it was simulated for, 0 for a whole rollout. ``bad`` names the first array that is not
+    finite, or what the rollout complained about; empty for a good point.
     """
 
     z: np.ndarray
     loss: float
     gradient: np.ndarray
     bad: str = ""
+    horizon: int = 0
 
 
 @dataclass(frozen=True)
-class _Block:
+class Block:
     """Where one design variable sits in ``z``, and how it is scaled."""
 
     path: str
@@ -95,7 +97,8 @@ class _Block:
         return (gradient * rate).ravel()
 
 
-def _block(variable: Variable, offset: int) -> _Block:
+def block(variable: Variable, offset: int = 0) -> Block:
+    """A design variable with its scale, from ``offset`` on. Raises ``ValueError`` where it cannot be used as it is."""
     path = variable.path
     value = np.array(variable.value, dtype=np.float64)
     lower = np.broadcast_to(-np.inf if variable.lower is None else np.asarray(variable.lower, float), value.shape)
@@ -121,7 +124,7 @@ def _block(variable: Variable, offset: int) -> _Block:
         unit = np.broadcast_to(np.asarray(variable.step, dtype=np.float64), value.shape)
         if not np.all(np.isfinite(unit) & (unit > 0)):
             raise ValueError(f"{path}: step must be above 0, got {variable.step!r}")
-    return _Block(path, value, lower, upper, log, unit, variable.spread or 0.0, slice(offset, offset + value.size))
+    return Block(path, value, lower, upper, log, unit, variable.spread or 0.0, slice(offset, offset + value.size))
 
 
 def _brief(value: np.ndarray) -> str:
@@ -140,10 +143,11 @@ class Problem:
     def __init__(self, simulation: Simulated, seed: int = 0, of: str = "loss") -> None:
         self.simulation = simulation
         self.of = of
-        self.blocks: list[_Block] = []
+        self.horizon = 0
+        self.blocks: list[Block] = []
         offset = 0
         for variable in simulation.design:
-            self.blocks.append(_block(variable, offset))
+            self.blocks.append(block(variable, offset))
             offset = self.blocks[-1].part.stop
         if offset == 0:
             raise ValueError("nothing to optimise: the scene has no [[design]] entry; name at least one path there")
@@ -165,6 +169,11 @@ class Problem:
         """Value of every design variable at ``z``, by path."""
         return {b.path: b.to_value(z[b.part]) for b in self.blocks}
 
+    def until(self, horizon: int) -> None:
+        """Evaluate over so many frames from now on."""
+        self.horizon = horizon
+        self.simulation.horizon = horizon  # type: ignore[attr-defined]
+
     def apply(self, z: np.ndarray) -> None:
         """Put the values of ``z`` into the simulation."""
         for path, value in self.values(z).items():
@@ -181,7 +190,7 @@ class Problem:
                 raise RolloutError(str(error)) from None
             loss, gradients = self.simulation.value_and_grad(self.of, wrt=self.paths)
         except RolloutError as error:
-            return Point(z, math.nan, np.full(self.size, math.nan), str(error))
+            return Point(z, math.nan, np.full(self.size, math.nan), str(error), self.horizon)
         loss = float(loss)
         gradient = np.zeros(self.size)
         bad = "" if math.isfinite(loss) else f"{self.of} is {loss}"
@@ -192,7 +201,7 @@ class Problem:
                 where = f"[{', '.join(str(int(i)) for i in index)}]" if index else ""
                 bad = f"gradient of {b.path}{where} is {part[index]}"
             gradient[b.part] = b.chain(part, values[b.path])
-        return Point(z, loss, gradient, bad)
+        return Point(z, loss, gradient, bad, self.horizon)
 
     def zero_gradients(self, point: Point) -> list[str]:
         """Paths whose gradient is exactly zero at a good point."""

@@ -63,8 +63,11 @@ class OptimizationResult:
 
     ``loss`` and ``grad_norm`` have one entry per evaluation, ``None`` where it was rejected; ``best_iteration`` is an
     index into them. ``parameters`` and ``start`` map paths to values at the best evaluation and at the first one.
-    ``reason`` says why it stopped. ``base`` holds the keys every ``result.json`` has (see :func:`base_record`); its
-    ``state_hash`` is that of a rollout with ``parameters``, its ``wall_s`` includes what was replayed after a kill.
+    ``stages`` say which evaluations belong to which horizon: plain ``horizon`` (frames), ``first`` (index of the first
+    one), ``evaluations``, ``best_iteration``, ``best_loss``; one, unless there is a curriculum. Losses over different
+    horizons cannot be compared: the best is that of the last stage begun. ``reason`` says why it stopped. ``base``
+    holds the keys every ``result.json`` has (see :func:`base_record`); its ``state_hash`` is that of a rollout with
+    ``parameters``, its ``wall_s`` includes what was replayed after a kill.
     """
 
     method: str
@@ -77,6 +80,7 @@ class OptimizationResult:
     reason: str
     notes: list[str] = field(default_factory=list)
     base: dict[str, Any] = field(default_factory=dict)
+    stages: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def evaluations(self) -> int:
@@ -94,6 +98,7 @@ class OptimizationResult:
             "best_loss": self.best_loss,
             "best_iteration": self.best_iteration,
             "evaluations": self.evaluations,
+            "stages": self.stages,
             "reason": self.reason,
             "loss": self.loss,
             "grad_norm": self.grad_norm,

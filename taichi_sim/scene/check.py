@@ -178,7 +178,7 @@ def _rigid(scene: Scene, context: Context, path: str, rigid: Rigid) -> None:
         if value.ndim > whole and context.ok(f"{path}.{key}", "duration", "frame_dt") and len(value) != scene.frames:
             context.add(f"{path}.{key}", f"must have one row a frame: {scene.frames}, got {len(value)}")
     for i, other in enumerate(rigid.no_contact):
-        if other not in scene.rigid and context.ok(f"{path}.no_contact"):
+        if not fnmatch.filter(scene.rigid, other) and context.ok(f"{path}.no_contact"):
             context.add(f"{path}.no_contact[{i}]", unknown("rigid body", other, scene.rigid), other)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from taichi_sim.core.registry import Parameter
-from taichi_sim.scene import presets, schema
+from taichi_sim.scene import presets, robots, schema
 from taichi_sim.scene.declare import entries
 from taichi_sim.scene.kinds import kinds
 
@@ -29,6 +29,7 @@ _TABLES = {
     "bodies.NAME.regions.NAME": schema.Region,
     "rigid.NAME": schema.Rigid,
     "rigid.NAME.markers.NAME": schema.Marker,
+    "robots.NAME": robots.Robot,
     "joints.NAME": schema.Joint,
     "springs.NAME": schema.Springs,
     "grains.NAME": schema.Grains,

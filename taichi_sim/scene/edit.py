@@ -18,7 +18,7 @@ from taichi_sim.scene.toml import parse
 _NAMED = ("materials", "bodies", "obstacles", "fields", "actuators", "objectives", "regions", "design")
 
 
-def parse_assignment(text: str) -> tuple[str, Any]:
+def parse_assignment(text: str, option: str = "--set") -> tuple[str, Any]:
     """``PATH=VALUE`` as path and value; VALUE is written as in a scene file, a single word needs no quotes.
 
     Raises ``ValueError`` saying what is wrong.
@@ -26,13 +26,13 @@ def parse_assignment(text: str) -> tuple[str, Any]:
     path, equals, value = text.partition("=")
     path, value = path.strip(), value.strip()
     if not equals or not path or not value:
-        raise ValueError(f"--set {text!r}: write PATH=VALUE, for example materials.jelly.youngs_modulus=2e4")
+        raise ValueError(f"{option} {text!r}: write PATH=VALUE, for example materials.jelly.youngs_modulus=2e4")
     try:
-        return path, parse(f"value = {value}".encode(), "--set")["value"]
+        return path, parse(f"value = {value}".encode(), option)["value"]
     except SceneError:
         if re.fullmatch(r"[A-Za-z_][\w.:/-]*", value):
             return path, value
-        raise ValueError(f"--set {text!r}: {value!r} is not a number, list, table or word") from None
+        raise ValueError(f"{option} {text!r}: {value!r} is not a number, list, table or word") from None
 
 
 def get_value(scene: Scene, path: str) -> Any:

@@ -15,6 +15,7 @@ from taichi_sim.scene.declare import entries, shape_of
 from taichi_sim.scene.kinds import kinds
 from taichi_sim.scene.presets import resolve_material
 from taichi_sim.scene.reader import read_scene
+from taichi_sim.scene.robots import plain
 from taichi_sim.scene.schema import (
     Body,
     Design,
@@ -266,7 +267,7 @@ def match(names: "list[str] | dict[str, Any]", pattern: str) -> list[str]:
 
     Raises ``ValueError`` with the nearest name if there is none.
     """
-    parts = pattern.split(".")
+    parts = plain(pattern).split(".")
     found = [
         name
         for name in names

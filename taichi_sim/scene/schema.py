@@ -233,7 +233,7 @@ class Rigid(Table, kw_only=True):
     stiction_speed: Annotated[
         Real, real("m/s", "sliding speed below which friction falls off", scale="log", **POSITIVE)
     ] = 1e-4
-    no_contact: Annotated[list[str], other("text", "rigid bodies it passes through", shape=("any",))] = []
+    no_contact: Annotated[list[str], other("text", "rigid bodies it passes through, * for any", shape=("any",))] = []
     color: Annotated[Real | None, real("1", "red, green, blue", 3, differentiable=False, low=0.0, high=1.0)] = None
     markers: dict[str, Marker] = {}
 
@@ -495,6 +495,23 @@ class Scene(Table, kw_only=True):
         from taichi_sim.scene.load import from_dict
 
         return from_dict(table)
+
+    @classmethod
+    def from_urdf(cls, path: "str | PathLike[str]", **options: Any) -> "Scene":
+        """A scene around the robot in a URDF file: ``options`` are those of ``scene.importers.scene.scene_of``.
+
+        Raises ``ValueError`` in one line for a file that is no robot. What was not understood, ``taichi-sim import``
+        says, and ``scene.importers.read_robot(path).report()``.
+        """
+        from taichi_sim.scene.importers import read_robot
+        from taichi_sim.scene.importers.scene import scene_of
+
+        return scene_of(read_robot(path), **options)[0]
+
+    @classmethod
+    def from_mjcf(cls, path: "str | PathLike[str]", **options: Any) -> "Scene":
+        """A scene around the robot in an MJCF file; see :meth:`from_urdf`."""
+        return cls.from_urdf(path, **options)
 
     def to_dict(self) -> dict[str, Any]:
         """Nested tables as in the TOML file, without entries that hold their default."""

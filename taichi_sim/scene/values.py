@@ -114,8 +114,8 @@ def _number(parameter: Parameter, value: float) -> str | None:
         number = float("inf")
     if np.isinf(number) and np.isinf(np.asarray(0.0 if parameter.default is None else parameter.default)).any():
         return None  # a limit that is infinite by default may be infinite
-    if np.isnan(number) and "NaN" in parameter.doc:
-        return None  # data with gaps says so
+    if np.isnan(number) and parameter.gaps:
+        return None
     if not np.isfinite(number) or abs(number) > HUGE:
         allowed = parameter.range_text()
         return f"must be finite (at most {HUGE:g} in size)" + ("" if allowed == "finite" else f" and {allowed}")

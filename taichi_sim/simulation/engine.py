@@ -31,7 +31,7 @@ from taichi_sim.solvers.mpm.solver import Trouble
 from taichi_sim.solvers.particles.solver import ParticlesTrouble
 from taichi_sim.solvers.rigid.solver import RigidTrouble
 from taichi_sim.timeline.schedule import Costs, Schedule, make_schedule, parse_memory
-from taichi_sim.timeline.tape import off_tape
+from taichi_sim.timeline.tape import off_tape, open_tape
 from taichi_sim.timeline.timeline import Timeline
 
 log = logging.getLogger("taichi_sim")
@@ -39,13 +39,15 @@ log = logging.getLogger("taichi_sim")
 #: What ends a rollout, and the family whose solver raises it.
 TROUBLES = {Trouble: "continuum", RigidTrouble: "rigid", ParticlesTrouble: "particles"}
 
-#: What a state is seen as, and what of it has adjoints.
+#: What a state is seen as, and what of it has adjoints: of points, and of joints.
 STATE = ("x", "v", "C", "F")
+ALONG = ("q", "rate")
 
 
 @dataclass(frozen=True)
 class Rollout:
     """Recorded frames: ``times`` (frames + 1,) s, ``position`` (frames + 1, points, dim) m, f32; of one environment.
+    Where ``horizon`` was set, frames are those up to there.
 
     ``activation`` (frames, actuators); ``bodies`` gives each body's points (particles; a rigid body's centre of mass
     and its markers); ``rotation`` (frames + 1, dim, dim), f32, is that of each rigid body. ``observed`` holds the
@@ -104,11 +106,12 @@ class Engine:
             self._overlaps = Overlaps(soft.contacts, soft.slices)
             self._overlapping = self._overlaps.notes(self._values, soft.begin(self._values)["x"])
         families = self.model.families.values()
-        every = max(family.every for family in families)
+        self._budget, self._every, self._segment = budget, max(family.every for family in families), segment
         longest = [most for family in families if (most := family.longest()) is not None]
         self.schedule: Schedule = make_schedule(
-            self.model.substeps * self.frames, self._costs(), budget, every, segment, min(longest, default=None)
+            self.model.substeps * self.frames, self._costs(), budget, self._every, segment, min(longest, default=None)
         )
+        self._whole = self.schedule  # that of all frames; the arrays hold one segment of it
         refuse_beyond_memory(
             f"memory = {memory}", self.schedule.bytes, "give a smaller memory, fewer envs, or a coarser grid"
         )
@@ -152,8 +155,45 @@ class Engine:
 
     @property
     def frames(self) -> int:
-        """Frames of the rollout."""
+        """Frames of the whole rollout."""
         return self.model.scene.frames
+
+    @property
+    def horizon(self) -> int:
+        """Frames a rollout is run for; all of them unless it is set.
+
+        Runs, recordings and gradients end there, "final" objectives look there, and nothing is compiled anew. Signals
+        keep their length: what they do later has no effect, and no gradient. ``ValueError`` unless it is a whole
+        number from 1 to :attr:`frames`.
+        """
+        return self.model.judge.last
+
+    @horizon.setter
+    def horizon(self, frames: int) -> None:
+        self._set_horizon(frames)
+
+    @exclusive
+    def _set_horizon(self, frames: int) -> None:
+        world = self._alive()
+        if isinstance(frames, bool) or not isinstance(frames, int | np.integer) or not 1 <= frames <= self.frames:
+            raise ValueError(
+                f"horizon = {frames!r}: must be a whole number from 1 to {self.frames}, the frames of the rollout"
+            )
+        if self._tape is not None and self._tape is open_tape():
+            raise RuntimeError("horizon cannot be set between run() and the end of its ti.ad.Tape; set it before run()")
+        if frames == self.horizon:
+            return
+        self.model.judge.last = int(frames)
+        self.schedule = self._whole if frames == self.frames else self._shorter(self.substeps * self.horizon)
+        self._timeline.close()
+        self._timeline = Timeline(world, self.schedule, [])
+        self._final = self.rollout = None
+
+    def _shorter(self, substeps: int) -> Schedule:
+        """The schedule of fewer substeps within the same budget, in the arrays there are."""
+        costs, held = self._costs(), self._whole.segment
+        costs = Costs(costs.fixed + (held + 1) * costs.stored, 0, costs.snapshot)
+        return make_schedule(substeps, costs, self._budget, self._every, self._segment, held)
 
     @property
     def frame_dt(self) -> float:
@@ -200,7 +240,7 @@ class Engine:
     # ---- forwards ----
 
     def _events(self, terms: Sequence[Term], record: bool) -> list[int]:
-        frames = range(self.frames + 1) if record else self.model.judge.looks_at(list(terms))
+        frames = range(self.horizon + 1) if record else self.model.judge.looks_at(list(terms))
         return [f * self.substeps for f in frames]
 
     def _forward(
@@ -245,21 +285,21 @@ class Engine:
                 turned.append(self._rotations(self._look(k, ("F",)) if self.model.rigid is not None else {}))
                 frames.append(state["x"][0].astype(np.float32))
             if watched:
-                seen = self._look(k, STATE)
+                seen = self._seen(k)
                 collapse.look(seen["F"], self.frame_dt * f)
                 states = [self._observed_state(seen, e, watched) for e in range(self.envs)]
                 for path, (quantity, points) in watched.items():
                     traces[path].append(np.stack([quantity.value(s, points) for s in states]))
-            if f == self.frames:
-                self._final = self._look(k, STATE)
+            if f == self.horizon:
+                self._final = self._seen(k)
                 if soft is not None:
-                    final = {name: value[:, soft.points] for name, value in self._final.items()}
-                    diagnose.check_final(soft, final, self.frames * self.substeps)
+                    final = {name: self._final[name][:, soft.points] for name in STATE}
+                    diagnose.check_final(soft, final, self.horizon * self.substeps)
                 collapse.look(self._final["F"], self.frame_dt * f)
             for name, value in self.model.judge.measure(terms, f, state, self._values).items():
                 self._losses[name] += value
             if progress is not None:
-                progress(t, self.frames * self.substeps)
+                progress(t, self.horizon * self.substeps)
 
         self._timeline.events = self._events(terms, record or progress is not None)
         try:
@@ -270,8 +310,8 @@ class Engine:
             raise self.model.families[name].explain(world.solvers[name], trouble, self._values) from None
         self._doubt(collapse.notes())
         if record:
-            times = self.frame_dt * np.arange(self.frames + 1)
-            activation = self.model.actuators.activation[0].copy()
+            times = self.frame_dt * np.arange(self.horizon + 1)
+            activation = self.model.actuators.activation[0, : self.horizon].copy()
             observed = {path: self._drop(np.stack(trace, axis=1)) for path, trace in traces.items()}
             solids = self.model.rigid.bodies if self.model.rigid is not None else []
             rotation = {solid.name: np.stack([R[b] for R in turned]) for b, solid in enumerate(solids)}
@@ -308,6 +348,13 @@ class Engine:
         solvers = self._alive().solvers
         parts = [family.look(solvers[name], k, names) for name, family in self._families()]
         return parts[0] if len(parts) == 1 else self._joined(parts)
+
+    def _seen(self, k: int) -> State:
+        """All there is to be seen of slot ``k``."""
+        found = self._look(k, STATE)
+        if self.model.joints and self.model.rigid is not None:
+            found |= self.model.rigid.look(self._alive().solvers["rigid"], k, ALONG)
+        return found
 
     def _inertias(self) -> np.ndarray | None:
         """(envs, points, 3, 3) moments of inertia of points that have any; ``None`` where none has."""
@@ -375,7 +422,7 @@ class Engine:
 
     def _observed_state(self, arrays: State, env: int, paths: Iterable[str]) -> dict[str, np.ndarray]:
         """What the observables ``paths`` see of one environment; ``arrays`` x, v, C, F (envs, points, …)."""
-        state = {name: arrays[name][env].astype(np.float64) for name in STATE}
+        state = {name: value[env].astype(np.float64) for name, value in arrays.items()}
         state["mass"] = self._mass[env]
         if self._inertia is not None:
             state["inertia"] = self._inertia[env]
@@ -430,13 +477,15 @@ class Engine:
 
         def add_adjoints(k: int, bars: State) -> None:
             for name, family in self._families():
-                mine = {key: bar[:, family.points] for key, bar in bars.items()}
+                mine = {key: bar[:, family.points] for key, bar in bars.items() if key not in ALONG}
+                if name == "rigid":
+                    mine |= {key: bar for key, bar in bars.items() if key in ALONG}
                 if any(bar.any() for bar in mine.values()):
                     family.enter(world.solvers[name], k, mine)
 
         def enter(t: int, k: int) -> None:
             f = t // self.substeps
-            if f == self.frames:
+            if f == self.horizon:
                 add_adjoints(k, seeds)
             bars = self.model.judge.seed(terms, f, self._state(k), self._values, total) if terms else None
             if bars is not None:
@@ -447,13 +496,11 @@ class Engine:
 
         with off_tape():
             self._timeline.backward(enter)
-        square = np.zeros((*rest_bar.shape, self.dim))
-        start = {"x": rest_bar, "v": np.zeros(rest_bar.shape), "C": square, "F": square}
+        add_adjoints(0, {"x": rest_bar})
         for name, family in self._families():
             p = family.points
             add(total, family.pullback(self._values, world.solvers[name]))
             inertia = None if inertia_bar is None else inertia_bar[:, p]
-            mine = {key: bar[:, p] for key, bar in start.items()}
-            add(total, family.pullback_start(self._values, mine, mass_bar[:, p], inertia))
+            add(total, family.pullback_mass(self._values, mass_bar[:, p], inertia))
         add(total, actuators.pullback(self._values))
         return total

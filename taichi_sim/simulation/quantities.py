@@ -75,12 +75,13 @@ class Quantities(UserArrays):
             raise ValueError(f"{name} has shape {shape[1:]}{per_env}, got {array.shape}")
         if name.endswith(".limits"):  # may be infinite, and have no range
             return array
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name}: must be finite, got {short(value)}")
-        if (np.abs(array) > HUGE).any():
-            raise ValueError(f"{name}: must be at most {HUGE:g} in size, got {short(value)}")
         checked = self.model.quantities[name].parameter
-        for number in (array.min(), array.max()) if array.size else ():
+        numbers = array[~np.isnan(array)] if checked.gaps else array
+        if not np.isfinite(numbers).all():
+            raise ValueError(f"{name}: must be finite, got {short(value)}")
+        if (np.abs(numbers) > HUGE).any():
+            raise ValueError(f"{name}: must be at most {HUGE:g} in size, got {short(value)}")
+        for number in (numbers.min(), numbers.max()) if numbers.size else ():
             if message := checked.check(float(number)):
                 raise ValueError(f"{name} = {number:g}: {message}")
         if name == "dt" and array.max() > (limit := self.model.limit_at(self._values)).allowed * (1 + 1e-6):

@@ -156,3 +156,42 @@ def test_interrupt_leaves_what_was_done_and_says_how_to_go_on(program, tiny, tmp
     assert len(err.splitlines()) == 1 and "--resume" in err, err
     found = result(tmp_path / "o")
     assert (found["status"], found["reason"]) == ("interrupted", "interrupted")
+
+
+def test_curriculum_is_shown_kept_and_resumed(cli, tiny, tmp_path):
+    """The spread measured where a stage begins is in the journal too."""
+    words = ("optimize", tiny, "--iterations", "6", "--curriculum", "3,6", "--spread", "3", "--out")
+    answer = cli(*words, "o")
+    assert answer.code == 0, answer.err
+    for text in ("stages of 3, 6, 10 frames, 2 evaluations each", "over 3 starts", "stage 2 of 3: 6 frames", "whole"):
+        assert text in answer.out, text
+    found = result(tmp_path / "o")
+    stages = [(s["horizon"], s["first"], s["evaluations"]) for s in found["stages"]]
+    assert stages == [(3, 0, 2), (6, 2, 2), (10, 4, 2)]
+    assert found["best_loss"] == min(found["loss"][4:]) and (tmp_path / "o" / "progress.png").stat().st_size > 10_000
+    journal = (tmp_path / "o" / "evaluations.jsonl").read_bytes().splitlines(keepends=True)
+    assert sum(b'"what": "spread of 3 over' in line for line in journal) == 3
+    (tmp_path / "cut").mkdir()
+    (tmp_path / "cut" / "evaluations.jsonl").write_bytes(b"".join(journal[:6]))
+    assert cli(*words, "cut", "--resume").code == 0
+    again = result(tmp_path / "cut")
+    different = {"wall_s", "peak_memory_mb"}
+    assert {k: v for k, v in again.items() if k not in different} == {
+        k: v for k, v in found.items() if k not in different
+    }
+    assert cli("run", "o/best.toml", "--out", "again").code == 0
+    assert result(tmp_path / "again")["state_hash"] == found["state_hash"]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--curriculum", "3,x"), "write increasing numbers of frames"),
+        (("--curriculum", "6,3"), "increasing whole numbers"),
+        (("--curriculum", "3,11"), "a stage of 11 frames is longer than the rollout, 10 frames"),
+        (("--curriculum", "3,6", "--iterations", "5"), "3 stages (the whole rollout is one) need at least 6"),
+    ],
+)
+def test_mistakes_in_a_curriculum(cli, tiny, words, text):
+    answer = cli("optimize", tiny, *words)
+    assert answer.code == 2 and len(answer.lines) == 1 and text in answer.err

@@ -2,12 +2,10 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from taichi_sim.cli import check
 from taichi_sim.cli.check import WALLS, first_contacts
-from taichi_sim.cli.shorten import shortened
 from taichi_sim.scene.edit import set_values
 from taichi_sim.scene.schema import Scene
 from taichi_sim.simulation import Simulation
@@ -115,25 +113,24 @@ def test_nothing_touches(cli, tiny):
     assert answer.code == 0 and "nothing touches" in answer.out
 
 
-def test_shortened_scene_takes_the_same_steps(tiny):
-    table = Scene.load(tiny).to_dict()
-    table["actuators"]["pull"]["signal"] = {"kind": "array", "values": [0.1 * k for k in range(10)]}
-    table["design"] = [{"path": "actuators.*.signal.values"}]
-    scene = Scene.from_dict(table)
-    with Simulation(scene, precision="f64") as whole:
-        whole.run(record=True)
-        short = shortened(scene, whole.model, 4)
-        first, dt = whole.rollout.position[4].copy(), whole.dt
-    with Simulation(short, precision="f64") as sim:
-        sim.run(record=True)
-        assert sim.frames == 4 and sim.dt == dt
-        np.testing.assert_array_equal(sim.rollout.position[4], first)
-    assert scene.frames == 10 and len(scene.actuators["pull"].signal.values) == 10  # untouched
-
-
 def test_a_scene_without_design_needs_wrt(cli, tiny, tmp_path):
     text = (tmp_path / "tiny.toml").read_text()
     (tmp_path / "fixed.toml").write_text(text[: text.index("[[design]]")])
     answer = cli("check", "fixed.toml")
     assert answer.code == 2 and len(answer.lines) == 1 and "--wrt" in answer.err
     assert cli("check", "fixed.toml", "--wrt", "gravity", "--horizon", "2").code == 0
+
+
+def test_spread_of_gradients_over_nearby_starts(cli, tiny, tmp_path):
+    words = ("--spread", "8", "--around", "gravity=[0.1, 0.2]", "--wrt", "bodies.block.velocity", "--horizon", "4")
+    answer = cli("check", tiny, *words, "--json", "s.json")
+    assert answer.code == 0, answer.err
+    found = json.loads((tmp_path / "s.json").read_text())
+    (row,) = found["spread"]
+    assert row["wrt"] == "bodies.block.velocity" and len(row["mean"]) == 2 and row["slope"] is None
+    assert found["samples"] == 8 and found["horizon"] == 4 and "4 perturbed numbers need at least 10" in answer.out
+    assert "mean gradient" in answer.out and "4 of 10 frames, 8 starts" in answer.out
+    answer = cli("check", tiny, "--around", "gravity=0.1")
+    assert answer.code == 2 and "give --spread too" in answer.err
+    answer = cli("check", tiny, "--spread", "4", "--around", "gravity")
+    assert answer.code == 2 and "--around 'gravity': write PATH=VALUE" in answer.err

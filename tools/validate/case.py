@@ -69,6 +69,7 @@ class Report:
     rows: list[Row] = field(default_factory=list)
     plots: list[Plot] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    skipped: str = ""
 
     def row(self, quantity: str, reference: float, reached: float, tolerance: float) -> None:
         """``reached`` shall be within ``tolerance`` (absolute) of ``reference``."""

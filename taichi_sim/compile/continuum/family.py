@@ -103,10 +103,5 @@ class Continuum(Family):
             add(total, binding.pullback(values, solver))
         return total
 
-    def pullback_start(self, values: Values, bars: State, mass: np.ndarray, inertia: np.ndarray | None) -> Values:
-        total: Values = {}
-        if any(bar.any() for bar in bars.values()):
-            add(total, self.start.pullback_state(values, bars))
-        if mass.any():
-            add(total, self.matter.pullback_mass(values, mass))
-        return total
+    def pullback_mass(self, values: Values, mass: np.ndarray, inertia: np.ndarray | None) -> Values:
+        return self.matter.pullback_mass(values, mass) if mass.any() else {}

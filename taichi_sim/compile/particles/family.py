@@ -163,10 +163,8 @@ class ParticlesFamily(Family):
             add(total, binding.pullback(values, solver))
         return total
 
-    def pullback_start(self, values: Values, bars: State, mass: np.ndarray, inertia: np.ndarray | None) -> Values:
+    def pullback_mass(self, values: Values, mass: np.ndarray, inertia: np.ndarray | None) -> Values:
         total: Values = {}
-        if any(bar.any() for bar in bars.values()):
-            add(total, self.start.vjp(values, bars))
         if mass.any() or (inertia is not None and inertia.any()):
             add(total, self.matter.vjp(values, mass, np.zeros_like(mass), inertia))
         return total
