@@ -174,7 +174,7 @@ class Scenery:
             solids=solids,
             threads=tuple(threads),
             sheets=tuple(sheets),
-            obstacles=(*_obstacles(sim, lower, upper), *_planes(sim, lower, upper)),
+            obstacles=(*_obstacles(sim, lower, upper), *_things(sim, lower, upper)),
             markers=tuple(Marker(tuple(target), size) for target in targets),
             traced=tuple(_members(sim, o.body, o.region) for _, o in aims),
             lower=lower,
@@ -465,8 +465,8 @@ def _obstacles(sim: Simulation, lower: np.ndarray, upper: np.ndarray) -> Iterato
                 yield from (Polygon(placed(contact, place, loop), color) for loop in _joined(drawn.loops))
 
 
-def _planes(sim: Simulation, lower: np.ndarray, upper: np.ndarray) -> Iterator[Mesh | Polygon]:
-    """Obstacles of scenes without continua: planes."""
+def _things(sim: Simulation, lower: np.ndarray, upper: np.ndarray) -> Iterator[Mesh | Polygon]:
+    """Obstacles of scenes without continua: what springs and grains know of them."""
     if sim.model.continuum is not None:
         return
     for wall in sim.model.particle.walls.walls if sim.model.particle is not None else ():
@@ -478,6 +478,12 @@ def _planes(sim: Simulation, lower: np.ndarray, upper: np.ndarray) -> Iterator[M
         if sim.dim == 3 and len(drawn.faces):
             yield Mesh(drawn.vertices, drawn.faces, color)
         yield from (Polygon(loop, color) for loop in drawn.loops)
+    for one in sim.model.particle.obstacles.standing if sim.model.particle is not None else ():
+        color = OBSTACLE if one.table.color is None else tuple(np.asarray(one.table.color, float))
+        drawn = one.shape.surface()
+        if sim.dim == 3:
+            yield Mesh(one.placed(drawn.vertices), drawn.faces, color)
+        yield from (Polygon(one.placed(loop), color) for loop in _joined(drawn.loops))
 
 
 def _joined(loops: Sequence[np.ndarray]) -> list[np.ndarray]:
