@@ -27,6 +27,8 @@ SHORTEST, LONGEST = 4.0, 20.0
 CARRIERS = 16
 #: Radius of a point without one, and width of a spring, in lengths of a spring.
 KNOT, THREAD = 0.06, 0.07
+#: How much the shading of particles of continua is blended into one surface.
+SMOOTH = 0.7
 #: A surface with more triangles is shown by its particles.
 MOST_FACES = 200_000
 
@@ -126,6 +128,7 @@ class Scenery:
     period: np.ndarray
     floor_visible: bool
     camera: "Camera2D | Camera3D | None"
+    smooth: float
 
     @classmethod
     def of(cls, sim: Simulation) -> "Scenery":
@@ -174,7 +177,7 @@ class Scenery:
             solids=solids,
             threads=tuple(threads),
             sheets=tuple(sheets),
-            obstacles=(*_obstacles(sim, lower, upper), *_planes(sim, lower, upper)),
+            obstacles=(*_obstacles(sim, lower, upper), *_things(sim, lower, upper)),
             markers=tuple(Marker(tuple(target), size) for target in targets),
             traced=tuple(_members(sim, o.body, o.region) for _, o in aims),
             lower=lower,
@@ -182,6 +185,7 @@ class Scenery:
             period=period,
             floor_visible=scene.domain.wall("z_lower").kind != "periodic",
             camera=_camera(sim.scene.camera, sim.dim),
+            smooth=SMOOTH if bodies else 0.0,
         )
 
     def wrapped(self, positions: np.ndarray) -> np.ndarray:
@@ -246,6 +250,7 @@ class Scenery:
             caption=caption,
             floor_visible=self.floor_visible,
             markers=self.markers,
+            smooth=self.smooth,
             lines=[*(Line(t, width) for t in lines if len(t) > 1), *threads],
         )
 
@@ -465,8 +470,8 @@ def _obstacles(sim: Simulation, lower: np.ndarray, upper: np.ndarray) -> Iterato
                 yield from (Polygon(placed(contact, place, loop), color) for loop in _joined(drawn.loops))
 
 
-def _planes(sim: Simulation, lower: np.ndarray, upper: np.ndarray) -> Iterator[Mesh | Polygon]:
-    """Obstacles of scenes without continua: planes."""
+def _things(sim: Simulation, lower: np.ndarray, upper: np.ndarray) -> Iterator[Mesh | Polygon]:
+    """Obstacles of scenes without continua: what springs and grains know of them."""
     if sim.model.continuum is not None:
         return
     for wall in sim.model.particle.walls.walls if sim.model.particle is not None else ():
@@ -478,6 +483,12 @@ def _planes(sim: Simulation, lower: np.ndarray, upper: np.ndarray) -> Iterator[M
         if sim.dim == 3 and len(drawn.faces):
             yield Mesh(drawn.vertices, drawn.faces, color)
         yield from (Polygon(loop, color) for loop in drawn.loops)
+    for one in sim.model.particle.obstacles.standing if sim.model.particle is not None else ():
+        color = OBSTACLE if one.table.color is None else tuple(np.asarray(one.table.color, float))
+        drawn = one.shape.surface()
+        if sim.dim == 3:
+            yield Mesh(one.placed(drawn.vertices), drawn.faces, color)
+        yield from (Polygon(one.placed(loop), color) for loop in _joined(drawn.loops))
 
 
 def _joined(loops: Sequence[np.ndarray]) -> list[np.ndarray]:
