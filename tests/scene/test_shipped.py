@@ -14,7 +14,7 @@ from taichi_sim.scene.paths import design_variables
 
 
 def test_what_is_shipped():
-    assert {"crawler", "quadruped", "throw", "bunny_drop", "pour"} <= set(shipped_scenes())
+    assert {"crawler", "quadruped", "throw", "bunny_drop", "pour", "cube_toss"} <= set(shipped_scenes())
     assert (data_root() / "materials").is_dir()
 
 
@@ -24,7 +24,8 @@ def test_shipped_scenes_are_sound(name, tmp_path):
     assert scene.title == name
     assert scene.objectives and design_variables(scene)
     assert Scene.load(scene.save(tmp_path / f"{name}.toml")) == scene
-    assert scene.resolved().bodies
+    resolved = scene.resolved()
+    assert resolved.bodies or resolved.rigid
 
 
 def test_the_crawler_is_the_published_one():

@@ -207,9 +207,10 @@ def run(quick: bool) -> Report:
             report.at_most(f"error, {at}, degrees", 30.0 if quick else 15.0, angle.mean())
         else:
             report.at_most(f"error, {at}, degrees", 16.5, angle.mean())
+        held = f"{far[known:].mean():.3f} and {angle[known:].mean():.1f}° on those nothing was identified from"
         report.notes.append(
             f"{at}: {far.mean():.3f} widths, {angle.mean():.1f}° (medians {np.median(far):.3f}, "
-            f"{np.median(angle):.1f}°); {far[known:].mean():.3f} and {angle[known:].mean():.1f}° on those nothing was identified from."
+            f"{np.median(angle):.1f}°); {held}."
         )
     report.notes += [f"PyBullet, {what}: {far:.3f} widths, {angle:.1f}° on all 40." for far, angle, what in PYBULLET]
     report.plots.append(Plot(series, "evaluation", "√loss, m √s / 1000", "B10: identification of friction", logy=True))
