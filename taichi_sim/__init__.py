@@ -31,6 +31,8 @@ _WHERE = {
             "Rigid",
             "Marker",
             "Joint",
+            "Springs",
+            "Grains",
             "Obstacle",
             "Field",
             "Actuator",

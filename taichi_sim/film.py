@@ -10,18 +10,23 @@ import numpy as np
 from taichi_sim.compile.continuum.contacts import placed
 from taichi_sim.compile.wiring import selection
 from taichi_sim.io.video import VideoInfo, check_video_path, write_video
+from taichi_sim.scene.shapes.plane import Plane
 from taichi_sim.simulation import Rollout, Simulation
 from taichi_sim.viz.camera import Camera2D, Camera3D, view_bounds
-from taichi_sim.viz.picture import OBSTACLE, Line, Marker, Mesh, Picture, Polygon, palette
+from taichi_sim.viz.picture import OBSTACLE, Line, Marker, Mesh, Picture, Polygon, activated, palette
 from taichi_sim.viz.repeat import cut_line, cut_mesh, wrapped
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
+    from taichi_sim.scene.particles import Cluster
+
 #: A video of a shorter rollout is slowed down to last this long, of a longer one sped up to this (s).
 SHORTEST, LONGEST = 4.0, 20.0
 #: Particles that carry a vertex of a body's surface.
 CARRIERS = 16
+#: Radius of a point without one, and width of a spring, in lengths of a spring.
+KNOT, THREAD = 0.06, 0.07
 #: A surface with more triangles is shown by its particles.
 MOST_FACES = 200_000
 
@@ -62,12 +67,45 @@ class Solid:
 
 
 @dataclass(frozen=True)
+class Threads:
+    """Springs as they are drawn: ``ends`` (m, 2), points of the scene, ``width`` m; ``driven`` (actuators, m) says
+    which actuator changes the length of which."""
+
+    ends: np.ndarray
+    color: tuple[float, ...]
+    width: float
+    driven: np.ndarray
+
+    def lines(self, position: np.ndarray, activation: np.ndarray | None) -> Iterator[Line]:
+        """Where the points are at ``position`` (n, dim) m."""
+        colors = np.broadcast_to(np.asarray(self.color, float), (len(self.ends), 3))
+        if activation is not None and self.driven.any():
+            colors = activated(colors, _strongest(self.driven, activation))
+        for (a, b), color in zip(self.ends, colors.tolist(), strict=True):
+            yield Line(position[[a, b]], self.width, color)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A surface between points: ``faces`` (f, 3), points of the scene."""
+
+    faces: np.ndarray
+    color: tuple[float, ...]
+
+    def mesh(self, position: np.ndarray) -> Mesh:
+        """The surface where the points are at ``position`` (n, 3) m."""
+        used, faces = np.unique(self.faces, return_inverse=True)
+        return Mesh(position[used], np.asarray(faces).reshape(-1, 3), self.color)
+
+
+@dataclass(frozen=True)
 class Scenery:
     """How a scene looks, apart from where its particles are: made by :meth:`of` from a simulation as it is now.
 
     ``colors`` (n, 3), ``radius`` (n,) m and ``shown`` (n,) are of all points in the order of the scene (those under a
-    skin and rigid bodies are not shown); ``driven`` (actuators, n) says which particle each actuator drives. What goes
-    out through a periodic side (``period`` (dim,) m, infinite where there is none) is drawn where it comes in again.
+    skin or of a sheet and rigid bodies are not shown); ``driven`` (actuators, n) says which particle each actuator
+    drives. What goes out through a periodic side (``period`` (dim,) m, infinite where there is none) is drawn where it
+    comes in again.
     """
 
     title: str
@@ -78,6 +116,8 @@ class Scenery:
     driven: np.ndarray
     skins: tuple[Skin, ...]
     solids: tuple[Solid, ...]
+    threads: tuple[Threads, ...]
+    sheets: tuple[Sheet, ...]
     obstacles: tuple[Mesh | Polygon, ...]
     markers: tuple[Marker, ...]
     traced: tuple[np.ndarray, ...]
@@ -110,6 +150,15 @@ class Scenery:
         solids = tuple(_solids(sim, len(bodies)))
         if sim.model.rigid is not None:
             shown[sim.model.rigid.points] = False
+        threads, sheets = [], []
+        for color, cluster, where in _clusters(sim, len(bodies) + len(solids)):
+            colors[where] = color
+            radius[where] = _radii(sim, cluster, where)
+            if len(cluster.faces):
+                sheets.append(Sheet(where.start + cluster.faces, color))
+                shown[where] = False
+            elif len(cluster.edges):
+                threads.append(_threads(sim, cluster, where, color))
         lower, upper = (np.asarray(x, float) for x in (scene.domain.lower, scene.domain.upper))
         aims = [(name, o) for name, o in scene.objectives.items() if o.kind == "distance" and "target" in o.parameters]
         size, period = 0.018 * float((upper - lower).max()), _periods(sim, upper - lower)
@@ -123,7 +172,9 @@ class Scenery:
             driven=driven,
             skins=tuple(skins),
             solids=solids,
-            obstacles=tuple(_obstacles(sim, lower, upper)),
+            threads=tuple(threads),
+            sheets=tuple(sheets),
+            obstacles=(*_obstacles(sim, lower, upper), *_planes(sim, lower, upper)),
             markers=tuple(Marker(tuple(target), size) for target in targets),
             traced=tuple(_members(sim, o.body, o.region) for _, o in aims),
             lower=lower,
@@ -163,16 +214,20 @@ class Scenery:
         """
         mixed = None
         if activation is not None and len(self.driven):
-            loads = np.where(self.driven, np.asarray(activation, float)[:, None], 0.0)
-            strongest = np.argmax(np.abs(loads), axis=0)
-            mixed = np.where(self.driven.any(axis=0), np.take_along_axis(loads, strongest[None], 0)[0], np.nan)
-            mixed = mixed[self.shown]
+            mixed = _strongest(self.driven, activation)[self.shown]
         width = 0.004 * float((self.upper - self.lower).max())
         skins = [skin.mesh(position) for skin in self.skins]
         turned = np.broadcast_to(np.eye(self.dim), (len(self.solids), self.dim, self.dim))
         turned = turned if rotation is None else rotation
         solids = [part for one, R in zip(self.solids, turned, strict=True) for part in one.drawn(position, R)]
+        sheets = [sheet.mesh(position) for sheet in self.sheets]
         lines = [piece for trail in trails for piece in cut_line(trail, self.lower, self.period)]
+        threads = [
+            line._replace(points=piece)
+            for one in self.threads
+            for line in one.lines(position, activation)
+            for piece in cut_line(line.points, self.lower, self.period)
+        ]
         return Picture(
             self.dim,
             self.wrapped(position[self.shown]),
@@ -181,7 +236,7 @@ class Scenery:
             mixed,
             meshes=[
                 part
-                for one in (*skins, *solids)
+                for one in (*skins, *solids, *sheets)
                 for part in (cut_mesh(one, self.lower, self.period) if isinstance(one, Mesh) else [one])
             ],
             obstacles=self.obstacles,
@@ -191,7 +246,7 @@ class Scenery:
             caption=caption,
             floor_visible=self.floor_visible,
             markers=self.markers,
-            lines=[Line(t, width) for t in lines if len(t) > 1],
+            lines=[*(Line(t, width) for t in lines if len(t) > 1), *threads],
         )
 
 
@@ -331,6 +386,41 @@ def _solids(sim: Simulation, first: int) -> Iterator[Solid]:
         yield Solid(rigid.points.start + int(rigid.centres[b]), place(drawn.vertices), drawn.faces, loops, color)
 
 
+def _clusters(sim: Simulation, first: int) -> "Iterator[tuple[tuple[float, ...], Cluster, slice]]":
+    """Springs and grains with their colour, from the ``first`` of the palette on, and their points."""
+    family = sim.model.particle
+    for k, cluster in enumerate(family.clusters if family is not None else ()):
+        color = palette(first + k) if cluster.table.color is None else tuple(np.asarray(cluster.table.color, float))
+        yield color, cluster, sim.model.slices[cluster.name]
+
+
+def _radii(sim: Simulation, cluster: "Cluster", where: slice) -> np.ndarray:
+    """Radii of points as drawn, m: their own, or a knot's between springs."""
+    if cluster.touches:
+        return _value(sim, f"{cluster.path}.radius", cluster.table.radius) * cluster.size
+    return np.full(cluster.count, KNOT * _usual_length(cluster))
+
+
+def _usual_length(cluster: "Cluster") -> float:
+    return float(np.median(cluster.network.rest_lengths)) if cluster.network is not None else 0.0
+
+
+def _threads(sim: Simulation, cluster: "Cluster", where: slice, color: tuple[float, ...]) -> Threads:
+    ends = where.start + cluster.edges
+    driven = np.zeros((len(sim.model.scene.actuators), len(ends)), bool)
+    for a, actuator in enumerate(sim.model.scene.actuators.values()):
+        if actuator.kind == "spring" and actuator.body == cluster.name:
+            driven[a] = np.isin(ends, _members(sim, actuator.body, actuator.region)).all(axis=1)
+    return Threads(ends, color, THREAD * _usual_length(cluster), driven)
+
+
+def _strongest(driven: np.ndarray, activation: np.ndarray) -> np.ndarray:
+    """Of all that drive an item, ``driven`` (actuators, items), the largest activation; NaN where nothing does."""
+    loads = np.where(driven, np.asarray(activation, float)[:, None], 0.0)
+    strongest = np.argmax(np.abs(loads), axis=0)
+    return np.where(driven.any(axis=0), np.take_along_axis(loads, strongest[None], 0)[0], np.nan)
+
+
 def _periods(sim: Simulation, extent: np.ndarray) -> np.ndarray:
     """(dim,) extent of the domain along periodic axes, m, infinite along the others."""
     periodic = [sim.model.scene.domain.wall(f"{a}_lower").kind == "periodic" for a in "xyz"[: sim.dim]]
@@ -341,7 +431,7 @@ def _driven(sim: Simulation) -> np.ndarray:
     actuators = sim.model.scene.actuators
     driven = np.zeros((len(actuators), sim.n), bool)
     for a, actuator in enumerate(actuators.values()):
-        if actuator.body is not None:
+        if actuator.body is not None and actuator.kind != "spring":
             driven[a, _members(sim, actuator.body, actuator.region)] = True
     return driven
 
@@ -373,6 +463,21 @@ def _obstacles(sim: Simulation, lower: np.ndarray, upper: np.ndarray) -> Iterato
                     yield Mesh(placed(contact, place, drawn.vertices), drawn.faces, color)
             else:
                 yield from (Polygon(placed(contact, place, loop), color) for loop in _joined(drawn.loops))
+
+
+def _planes(sim: Simulation, lower: np.ndarray, upper: np.ndarray) -> Iterator[Mesh | Polygon]:
+    """Obstacles of scenes without continua: planes."""
+    if sim.model.continuum is not None:
+        return
+    for wall in sim.model.particle.walls.walls if sim.model.particle is not None else ():
+        if wall.position is None:
+            continue
+        given = sim.model.scene.obstacles[wall.name].color
+        color = OBSTACLE if given is None else tuple(np.asarray(given, float))
+        drawn = Plane(wall.at + _value(sim, wall.position, 0.0), wall.normal).surface(lower, upper)
+        if sim.dim == 3 and len(drawn.faces):
+            yield Mesh(drawn.vertices, drawn.faces, color)
+        yield from (Polygon(loop, color) for loop in drawn.loops)
 
 
 def _joined(loops: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -1,4 +1,5 @@
-"""Actuators: what an activation does to the particles of a region, or to a joint, with hand-written derivatives."""
+"""Actuators: what an activation does to the particles or springs of a region, or to a joint, with hand-written
+derivatives."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -48,14 +49,22 @@ class JointLoad:
         return cls(np.zeros(frames), np.zeros(frames), np.zeros(frames))
 
 
+@dataclass
+class SpringLoad:
+    """Load on springs: rest lengths become ``1 + strain`` times as long, ``strain`` (frames,), in every frame."""
+
+    strain: np.ndarray
+
+
 @dataclass(frozen=True)
 class ActuatorKind:
     """One kind of actuator.
 
     ``load(params, u)`` gives an :class:`ActiveLoad` where it ``drives`` a ``"body"``, a :class:`JointLoad` where a
-    ``"joint"``; it and ``load_vjp(params, u, bar) -> (gradients by name, u_bar)`` get every declared parameter (reals
-    as float64 arrays) and the activation ``u`` of shape (frames,). ``stiffening(params)`` is the stiffness in Pa that
-    |u| = 1 adds to matter. ``example(dim, rng)`` gives parameters for the conformance tests.
+    ``"joint"``, a :class:`SpringLoad` where ``"springs"``; ``tables`` are those of the scene it may drive. It and
+    ``load_vjp(params, u, bar) -> (gradients by name, u_bar)`` get every declared parameter (reals as float64 arrays)
+    and the activation ``u`` of shape (frames,). ``stiffening(params)`` is the stiffness in Pa that |u| = 1 adds to
+    matter. ``example(dim, rng)`` gives parameters for the conformance tests.
     """
 
     name: str
@@ -66,6 +75,7 @@ class ActuatorKind:
     stiffening: Callable[[Values], float]
     example: Callable[[int, np.random.Generator], Values]
     drives: str = "body"
+    tables: tuple[str, ...] = ("bodies",)
 
     def command(self, params: Mapping[str, Any], u: np.ndarray) -> Any:
         """Load of the activation ``u``, shape (frames,). Raises ``ValueError`` for parameters that do not fit."""

@@ -14,6 +14,7 @@ VERBS = {
     "optimize": ("find better values for a scene's [[design]] entries", "optimize"),
     "check": ("compare gradients with finite differences", "check"),
     "view": ("watch a scene in a window", "view"),
+    "import": ("make a scene of a robot's URDF or MJCF file", "import_robot"),
     "list": ("show every law, material, shape, actuator, signal, objective, … with its parameters", "listing"),
     "bench": ("time this installation on a scene", "bench"),
 }

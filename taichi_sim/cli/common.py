@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from taichi_sim.cli.console import Console
 from taichi_sim.core.places import check_place
 
@@ -52,19 +54,24 @@ def video_path(arguments: argparse.Namespace, scene: "Scene", folder: Path) -> P
 
 def facts(sim: "Simulation") -> list[tuple[str, str]]:
     """What is about to be computed."""
-    scene, soft, rigid = sim.model.scene, sim.model.continuum, sim.model.rigid
+    scene, soft, rigid, particles = sim.model.scene, sim.model.continuum, sim.model.rigid, sim.model.particle
+    limit = sim.model.limit
     rows = [("scene", f"{sim.scene.title}" + (f" ({sim.scene.source})" if sim.scene.source else ""))]
     step = f"{sim.dt:.4g} s"
     if soft is not None:
         cells = " x ".join(map(str, scene.domain.counts(sim.dim)))
-        limit = sim.model.limit
         rows += [
             ("particles", f"{soft.plan.particles} in {_counted(len(soft.bodies), 'body', 'bodies')}, {sim.dim}-D"),
             ("grid", f"{cells} cells of {soft.plan.spacing:.4g} m"),
         ]
-        step += f" (limit {limit.text} s: body {limit.body!r}, waves of {limit.wave_speed:.3g} m/s)"
     if rigid is not None:
         rows.append(("rigid", f"{_counted(len(rigid.bodies), 'body', 'bodies')}, {sim.dim}-D"))
+    for table, clusters in particles.by_table() if particles is not None else ():
+        springs = sum(len(c.edges) for c in clusters)
+        joined = f" joined by {_counted(springs, 'spring', 'springs')}" if springs else ""
+        rows.append((table, f"{sum(c.count for c in clusters)} in {', '.join(c.name for c in clusters)}{joined}"))
+    if np.isfinite(limit.allowed):
+        step += f" (limit {limit.text} s: {limit.culprit}, {limit.why})"
     return [
         *rows,
         ("time", f"{scene.duration:g} s: {sim.frames} frames of {sim.substeps} substeps"),

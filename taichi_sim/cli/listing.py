@@ -12,7 +12,8 @@ EXAMPLES = """  taichi-sim list                  # everything
   taichi-sim list --json - | jq '.materials[].name'"""
 
 ORDER = (
-    "scenes", "materials", "laws", "shapes", "actuators", "signals", "objectives", "fields", "methods", "tables",
+    "scenes", "materials", "laws", "shapes", "networks", "actuators", "signals", "objectives", "fields", "methods",
+    "tables",
 )  # fmt: skip
 
 

@@ -226,7 +226,7 @@ def best_scene(scene: "Scene", result: "OptimizationResult", max_speed: float) -
     A run of it has the same step, and so the same bits: it keeps the ``max_speed`` (m/s) the step was chosen for, and
     unbounded positive quantities get the bounds it was chosen for.
     """
-    from taichi_sim.compile.continuum.limits import UNBOUNDED
+    from taichi_sim.compile.limits import UNBOUNDED
     from taichi_sim.scene.edit import set_values
     from taichi_sim.scene.paths import design_variables, match
     from taichi_sim.scene.schema import Design

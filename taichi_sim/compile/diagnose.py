@@ -9,8 +9,10 @@ from taichi_sim.compile.binding import Values
 from taichi_sim.compile.model import Model
 from taichi_sim.objectives.objective import INPUTS
 
-#: Entries of rigid bodies that only act through contact.
-CONTACT_ONLY = ("friction", "restitution", "contact_stiffness", "contact_damping", "stiction_speed")
+#: Entries of rigid bodies, springs and grains that only act through contact.
+CONTACT_ONLY = (
+    "friction", "restitution", "contact_stiffness", "contact_damping", "stiction_speed", "rolling_friction",
+)  # fmt: skip
 
 
 def why_zero(model: Model, solvers: Mapping[str, Any], path: str, values: Values) -> str:
@@ -37,10 +39,11 @@ def why_zero(model: Model, solvers: Mapping[str, Any], path: str, values: Values
         path in body.paths for body in (model.continuum.matter.bodies if model.continuum else ())
     ):
         return f"no body is made of {parts[1]!r} with this value"
-    if parts[0] in ("bodies", "rigid"):
+    if parts[0] in ("bodies", "rigid", "springs", "grains"):
         if parts[-1] in CONTACT_ONLY:
             return f"no contact of {parts[1]!r} in this rollout that it matters for"
-        return f"nothing that counts depends on body {parts[1]!r}"
+        what = f"body {parts[1]!r}" if parts[0] in ("bodies", "rigid") else ".".join(parts[:2])
+        return f"nothing that counts depends on {what}"
     return "no path leads from it to what is measured"
 
 

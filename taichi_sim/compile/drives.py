@@ -89,7 +89,7 @@ class Loads(Binding):
 
     def __init__(self, actuators: Actuators, groups: int, dim: int) -> None:
         self.actuators, self.groups, self.dim, self.envs = actuators, groups, dim, actuators.envs
-        self.mine = [(a, one) for a, one in enumerate(actuators.actuators) if one.kind.drives == "body"]
+        self.mine = [(a, one) for a, one in enumerate(actuators.actuators) if one.groups]
 
     def stiffness(self, values: Values, bounds: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
         """What actuators add to the stiffness of each body at most, Pa; parameters in ``bounds`` (lower, upper by path)

@@ -17,7 +17,8 @@ from taichi_sim.core.errors import RolloutError
 from taichi_sim.runtime import Runtime
 from taichi_sim.timeline.schedule import Costs
 
-#: x, v (envs, points, dim), C, F (envs, points, dim, dim), in the order of the scene.
+#: x, v (envs, points, dim), C, F (envs, points, dim, dim), in the order of the scene; and where there are joints their
+#: coordinates q and rates (envs, freedoms).
 State = dict[str, np.ndarray]
 
 
@@ -72,7 +73,7 @@ class Family(ABC):
         """Its points at time 0."""
 
     @abstractmethod
-    def check(self, start: State) -> None:
+    def check(self, values: Values, start: State) -> None:
         """Raise :class:`RolloutError` for a start that cannot be."""
 
     @abstractmethod
@@ -113,5 +114,5 @@ class Family(ABC):
         """Gradient by path, (envs, …), of what the backward sweep left in the solver."""
 
     @abstractmethod
-    def pullback_start(self, values: Values, bars: State, mass: np.ndarray, inertia: np.ndarray | None) -> Values:
-        """Gradient by path of what depends on :meth:`begin`, :meth:`masses` and :meth:`inertias` directly."""
+    def pullback_mass(self, values: Values, mass: np.ndarray, inertia: np.ndarray | None) -> Values:
+        """Gradient by path of what depends on :meth:`masses` and :meth:`inertias` directly."""

@@ -13,16 +13,20 @@ from taichi_sim.compile import wiring
 from taichi_sim.compile.binding import Values
 from taichi_sim.compile.continuum.build import continuum
 from taichi_sim.compile.continuum.family import Continuum
-from taichi_sim.compile.continuum.limits import StepLimit, step_limit
+from taichi_sim.compile.continuum.limits import step_limit
 from taichi_sim.compile.continuum.sizes import check_envs, check_values_memory
 from taichi_sim.compile.drives import Actuators
 from taichi_sim.compile.family import Family, Piece
 from taichi_sim.compile.initial import admissible, initial_values
 from taichi_sim.compile.judge import Judge
+from taichi_sim.compile.limits import StepLimit
+from taichi_sim.compile.particles.build import particles_family
+from taichi_sim.compile.particles.family import ParticlesFamily
 from taichi_sim.compile.rigid.build import rigid_family, substeps_of
 from taichi_sim.compile.rigid.family import RigidFamily
 from taichi_sim.scene.bodies import build_bodies
 from taichi_sim.scene.load import from_dict
+from taichi_sim.scene.particles import build_clusters
 from taichi_sim.scene.paths import Quantity, quantities
 from taichi_sim.scene.rigid import build_rigid
 from taichi_sim.scene.schema import Scene
@@ -45,6 +49,7 @@ class Model:
     quantities: dict[str, Quantity]
     continuum: Continuum | None
     rigid: RigidFamily | None
+    particle: ParticlesFamily | None
     actuators: Actuators
     judge: Judge
     bounds: dict[str, tuple[np.ndarray, np.ndarray]]
@@ -53,8 +58,10 @@ class Model:
     @property
     def families(self) -> dict[str, Family]:
         """Families of matter by name, in the order of their points."""
-        both: dict[str, Family | None] = {"continuum": self.continuum, "rigid": self.rigid}
-        return {name: family for name, family in both.items() if family is not None}
+        found: dict[str, Family | None] = {
+            "continuum": self.continuum, "rigid": self.rigid, "particles": self.particle,
+        }  # fmt: skip
+        return {name: family for name, family in found.items() if family is not None}
 
     @property
     def points(self) -> int:
@@ -63,8 +70,17 @@ class Model:
 
     @property
     def particles(self) -> int:
-        """Particles of one environment, and rigid bodies with their markers: what a step works on."""
+        """Particles, points and grains of one environment, and rigid bodies with their markers: what a step works
+        on."""
         return self.points
+
+    @property
+    def joints(self) -> dict[str, Piece]:
+        """Joints of the tree by name, with their degrees of freedom."""
+        if self.rigid is None:
+            return {}
+        tree = self.rigid.joints.tree
+        return {k.name: Piece(k.name, "joints", np.arange(k.freedoms.start, k.freedoms.stop), {}) for k in tree}
 
     @property
     def massive(self) -> np.ndarray:
@@ -74,11 +90,15 @@ class Model:
     def limit_at(self, values: Values) -> StepLimit:
         """Step limit of given values (without the head room of the design's bounds)."""
         s, c = self.scene, self.continuum
-        if c is None:
-            return self.limit
-        stiffness = c.loads.stiffness(values, {})
-        cfl = float(s.solver.cfl)
-        return step_limit(c.matter.bodies, values, {}, stiffness, c.plan.spacing, cfl, self.limit.max_speed, s.dim)
+        found = []
+        if c is not None:
+            stiffness, cfl = c.loads.stiffness(values, {}), float(s.solver.cfl)
+            found.append(
+                step_limit(c.matter.bodies, values, {}, stiffness, c.plan.spacing, cfl, c.limit.max_speed, s.dim)
+            )
+        if self.particle is not None:
+            found.append(self.particle.limit_at(values))
+        return min(found, key=lambda limit: limit.allowed, default=self.limit)
 
     def in_environment(self, values: Values) -> str:
         """Which environment of given values has the smallest step limit, in words; empty where there is only one."""
@@ -97,7 +117,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
     frames, frame_dt = scene.frames, float(scene.frame_dt)
     if scene.bodies:
         check_envs(scene, envs)
-    bodies, solids = build_bodies(scene, seed), build_rigid(scene)
+    bodies, solids, clusters = build_bodies(scene, seed), build_rigid(scene), build_clusters(scene, seed)
     if bodies:
         check_values_memory(bodies, known, envs)
     values = initial_values(scene, bodies, known, envs)
@@ -115,18 +135,30 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         slices[solid.name] = slice(at, at + 1 + len(markers))
         pieces[solid.name] = Piece(solid.name, "rigid", np.array([at]), markers)
         at += 1 + len(markers)
+    solid_points = at
+    for cluster in clusters:
+        where = slices[cluster.name] = slice(at, at + cluster.count)
+        regions = {name: at + inside for name, inside in cluster.regions.items()}
+        table = cluster.path.partition(".")[0]
+        pieces[cluster.name] = Piece(cluster.name, table, np.arange(where.start, where.stop), regions)
+        at = where.stop
 
     acts, group_of, groups = wiring.actuation(scene, pieces, particles, known)
     actuators = Actuators(acts, np.arange(frames) * frame_dt, envs)
-    soft, rigid, notes, substeps = None, None, [], substeps_of(scene)
+    soft, rigid, particle, notes = None, None, None, []
+    substeps = substeps_of(scene) if solids else 1
     limit = StepLimit(math.inf, "", 0.0, math.inf)
     if bodies:
-        soft, substeps, notes = continuum(
-            scene, bodies, known, values, bounds, actuators, group_of, groups, envs, pushed
-        )
-        limit = soft.limit
+        soft, needed, notes = continuum(scene, bodies, known, values, bounds, actuators, group_of, groups, envs, pushed)
+        limit, substeps = soft.limit, max(substeps, needed)
     if solids:
-        rigid = rigid_family(scene, solids, known, particles, envs)
+        rigid = rigid_family(scene, solids, known, values, bounds, actuators, particles, envs)
+    if clusters:
+        particle, needed, more = particles_family(
+            scene, clusters, known, values, bounds, actuators, pieces, solid_points, envs
+        )
+        limit, substeps = min((limit, particle.limit), key=lambda one: one.allowed), max(substeps, needed)
+        notes += more
     values["dt"] = np.full(envs, frame_dt / substeps)
     model = Model(
         scene=scene,
@@ -139,6 +171,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         quantities=known,
         continuum=soft,
         rigid=rigid,
+        particle=particle,
         actuators=actuators,
         judge=Judge([], frames, frame_dt),
         bounds=bounds,

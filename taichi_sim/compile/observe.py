@@ -1,8 +1,9 @@
 """Observables: what can be read from a state by path, with the derivative where there is one.
 
-Paths: ``bodies.B.<quantity>``, ``bodies.B.regions.R.<quantity>``, ``rigid.B.<quantity>``,
-``rigid.B.markers.M.<quantity>``, or ``<quantity>`` of everything together. Sums are
-written without matrix products, which may add up in another order on another number of threads.
+Paths: ``bodies.B.<quantity>``, ``bodies.B.regions.R.<quantity>``, likewise of ``springs`` and ``grains``;
+``rigid.B.<quantity>``, ``rigid.B.markers.M.<quantity>``; ``joints.J.position``, ``joints.J.velocity``; or
+``<quantity>`` of everything together. Sums are written without matrix products, which may add up in another order on
+another number of threads.
 """
 
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import numpy as np
 
 from taichi_sim.compile.model import Model
 from taichi_sim.core.errors import unknown
+from taichi_sim.scene.robots import plain
 
 State = dict[str, np.ndarray]
 
@@ -156,30 +158,58 @@ MARKER = {
     "angular_velocity": RIGID["angular_velocity"],
 }
 
+
+def _only(key: str) -> tuple[Callable, Callable]:
+    """``key`` along a joint: a number where there is one degree of freedom."""
+
+    def value(s: State, p: np.ndarray) -> np.ndarray:
+        return s[key][p[0]] if len(p) == 1 else s[key][p]
+
+    return value, lambda s, p, bar: {key: np.reshape(bar, len(p))}
+
+
+JOINT = {
+    "position": Quantity("coordinate", "rad, m", *_only("q"), scalar=True),
+    "velocity": Quantity("rate", "rad/s, m/s", *_only("rate"), scalar=True),
+}
+
+#: Of springs and grains, and of regions of theirs.
+POINTS = {
+    name: QUANTITIES[name]
+    for name in ("position", "velocity", "center_of_mass", "mean_velocity", "momentum", "kinetic_energy", "mass")
+}
+
 #: What can be observed of an entry of each table, and of its parts.
-TABLES = {"bodies": QUANTITIES, "rigid": RIGID}
-REGIONS = {"bodies": QUANTITIES, "rigid": MARKER}
+TABLES = {"bodies": QUANTITIES, "rigid": RIGID, "joints": JOINT, "springs": POINTS, "grains": POINTS}
+REGIONS: dict[str, dict[str, Quantity]] = {
+    "bodies": QUANTITIES, "rigid": MARKER, "joints": {}, "springs": POINTS, "grains": POINTS,
+}  # fmt: skip
 #: What the parts of an entry are called.
-PARTS = {"bodies": "regions", "rigid": "markers"}
+PARTS = {
+    "bodies": "regions", "rigid": "markers", "joints": "parts", "springs": "regions", "grains": "regions",
+}  # fmt: skip
 
 
 def select(model: Model, path: str) -> tuple[Quantity, np.ndarray]:
     """The quantity and the points (in the order of the scene) a path names. Raises ``ValueError`` with the nearest
     name."""
+    path = plain(path)
     parts = path.split(".")
     if len(parts) == 1:
         if path not in WHOLE:
-            whole = [n for n in names(model) if not n.startswith(("bodies.", "rigid.", "actuators."))]
+            whole = [n for n in names(model) if not n.startswith((*(f"{table}." for table in TABLES), "actuators."))]
             raise ValueError(f"{path!r} cannot be observed; {unknown('observable', path, whole)}")
         return WHOLE[path], model.massive
     table, parted = parts[0], PARTS.get(parts[0], "")
     if not parted or len(parts) not in (3, 5) or (len(parts) == 5 and parts[2] != parted):
         raise ValueError(f"{path!r} cannot be observed; {unknown('observable', path, names(model))}")
-    named = {piece.name: piece for piece in model.pieces.values() if piece.table == table}
+    named = {piece.name: piece for piece in (*model.pieces.values(), *model.joints.values()) if piece.table == table}
     if parts[1] not in named:
-        raise ValueError(f"{path!r}: {unknown('body', parts[1], named)}")
+        raise ValueError(f"{path!r}: {unknown('joint' if table == 'joints' else 'body', parts[1], named)}")
     piece = named[parts[1]]
     if len(parts) == 3:
+        if table == "joints" and len(piece.points) != 1 and (parts[2] == "position" or not len(piece.points)):
+            raise ValueError(f"{path!r}: only hinges and slides have one; observe the rotation of the body instead")
         return _quantity(path, parts[2], TABLES[table]), piece.points
     if parts[3] not in piece.regions:
         raise ValueError(f"{path!r}: {unknown(parted[:-1], parts[3], piece.regions)}")
@@ -207,7 +237,7 @@ def names(model: Model) -> list[str]:
     if model.judge.terms:
         found += ["loss", *(f"objectives.{term.name}" for term in model.judge.terms)]
     found += [f"actuators.{a.name}.activation" for a in model.actuators.actuators]
-    for piece in model.pieces.values():
+    for piece in (*model.pieces.values(), *(j for j in model.joints.values() if len(j.points) == 1)):
         where = f"{piece.table}.{piece.name}"
         found += [f"{where}.{q}" for q in TABLES[piece.table]]
         found += [f"{where}.{PARTS[piece.table]}.{r}.{q}" for r in piece.regions for q in REGIONS[piece.table]]

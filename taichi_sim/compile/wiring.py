@@ -22,26 +22,18 @@ from taichi_sim.solvers.mpm.arrays import MpmPlan
 def actuation(
     scene: Scene, pieces: dict[str, Piece], particles: int, known: dict[str, Quantity]
 ) -> tuple[list[Actuation], np.ndarray, int]:
-    """Actuators, group of every particle (0: none) and number of groups."""
+    """Actuators, group of every particle of a continuum (0: none) and number of groups."""
     members = np.zeros((len(scene.actuators), particles), bool)
     for a, actuator in enumerate(scene.actuators.values()):
-        if actuator.body is not None:
+        if actuator.body in scene.bodies:
             members[a, selection(pieces[actuator.body], actuator.region)] = True
-    combinations, group_of = np.unique(members.T, axis=0, return_inverse=True)
-    group_of = np.asarray(group_of).reshape(-1)
-    if not len(scene.actuators):
-        return [], np.zeros(particles, np.int32), 1
-    empty = [i for i, c in enumerate(combinations) if not c.any()]
-    renumber = np.zeros(len(combinations), int)
-    used = [i for i in range(len(combinations)) if i not in empty]
-    renumber[used] = np.arange(1, len(used) + 1)
+    group_of, count, groups = grouped(members)
     acts = []
     for a, (name, actuator) in enumerate(scene.actuators.items()):
         prefix = f"actuators.{name}"
         signal = Driven(
             signal_kinds.get(actuator.signal.kind), _quantified(f"{prefix}.signal", actuator.signal.parameters, known)
         )
-        groups = tuple(int(renumber[i]) for i in used if combinations[i, a])
         acts.append(
             Actuation(
                 name,
@@ -49,10 +41,23 @@ def actuation(
                 actuator_kinds.get(actuator.kind),
                 _quantified(prefix, actuator.parameters, known),
                 signal,
-                groups,
+                groups[a],
             )
         )
-    return acts, renumber[group_of].astype(np.int32), len(used) + 1
+    return acts, group_of, count
+
+
+def grouped(members: np.ndarray) -> tuple[np.ndarray, int, list[tuple[int, ...]]]:
+    """Items driven by the same set of actuators, ``members`` (actuators, items), as groups: that of every item
+    (0: none drives it), their number, and those each actuator drives."""
+    if not members.size:
+        return np.zeros(members.shape[1], np.int32), 1, [()] * len(members)
+    combinations, group_of = np.unique(members.T, axis=0, return_inverse=True)
+    used = [i for i, c in enumerate(combinations) if c.any()]
+    renumber = np.zeros(len(combinations), int)
+    renumber[used] = np.arange(1, len(used) + 1)
+    each = [tuple(int(renumber[i]) for i in used if combinations[i, a]) for a in range(len(members))]
+    return renumber[np.asarray(group_of).reshape(-1)].astype(np.int32), len(used) + 1, each
 
 
 def field_gains(scene: Scene, known: dict[str, Quantity]) -> list[Driven]:

@@ -37,6 +37,11 @@ def Cylinder(start: Real, end: Real, radius: float) -> Table:
     return shape("cylinder", start=start, end=end, radius=radius)
 
 
+def Ellipsoid(center: Real, radii: Real) -> Table:
+    """Ball with half axes ``radii`` along the coordinates, in 2-D an ellipse, m."""
+    return shape("ellipsoid", center=center, radii=radii)
+
+
 def Polygon(points: Real) -> Table:
     """Area inside a closed line through ``points`` (k, 2), m (2-D)."""
     return shape("polygon", points=points)
@@ -50,6 +55,12 @@ def Plane(point: Real, normal: Real) -> Table:
 def MeshFile(file: "str | PathLike[str]", *, scale: float | None = None, **parameters: Any) -> Table:
     """Solid inside the surface in a mesh file (3-D); ``scale`` in metres per file unit."""
     return shape("mesh", file=str(file), scale=scale, **parameters)
+
+
+def Placed(shape: ShapeTable, *, rotation: Real = None, position: Real = None) -> Table:
+    """A shape turned by ``rotation`` (rad; in 3-D a rotation vector) about the origin, then moved by ``position``."""
+    given = {"rotation": rotation, "position": position}
+    return {"kind": "placed", "shape": shape, **{name: value for name, value in given.items() if value is not None}}
 
 
 def Union(*parts: ShapeTable) -> Table:

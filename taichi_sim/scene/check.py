@@ -1,29 +1,34 @@
 """What must hold between the entries of a scene: time, grid, references, signals, objectives, designs."""
 
 import fnmatch
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from taichi_sim.core.errors import unknown
+from taichi_sim.core.errors import SceneError, unknown
 from taichi_sim.scene import paths
 from taichi_sim.scene.context import Context
 from taichi_sim.scene.declare import entries
 from taichi_sim.scene.kinds import kinds
+from taichi_sim.scene.networks.network import make_network
 from taichi_sim.scene.paths import joint_entries
 from taichi_sim.scene.presets import resolve_material
 from taichi_sim.scene.schema import (
     Actuator,
     Body,
     Domain,
+    Grains,
     Joint,
     Objective,
     Override,
     Profile,
+    Region,
     Rigid,
     Scene,
     Signal,
+    Springs,
     vector,
     wall_names,
 )
@@ -32,6 +37,8 @@ from taichi_sim.scene.shapes.shape import check_shape
 #: Largest number of grid nodes: cell numbers are packed into 27 bits.
 MOST_CELLS = 2**27
 MOST_FRAMES = 10_000_000
+#: Tables that hold matter, in the order of a scene's points; names are unique over all of them.
+MATTER = ("bodies", "rigid", "springs", "grains")
 _WHOLE = 1e-6
 
 
@@ -48,17 +55,21 @@ def check(scene: Scene, context: Context) -> None:
             _periodic(scene.domain, scene.dim, context)
             for name, wall in scene.domain.walls.items():
                 _friction(context, f"domain.walls.{name}", wall)
-    if not scene.bodies and not scene.rigid and context.ok("bodies", "rigid"):
-        context.add("bodies", "the scene is empty; add at least one [bodies.NAME] or [rigid.NAME]")
+    if not any(getattr(scene, table) for table in MATTER) and context.ok(*MATTER):
+        listed = " or ".join(f"[{table}.NAME]" for table in MATTER)
+        context.add("bodies", f"the scene is empty; add at least one {listed}")
+    _names(scene, context)
     for name, body in scene.bodies.items():
         _body(scene, context, f"bodies.{name}", body)
     for name, rigid in scene.rigid.items():
-        if name in scene.bodies:
-            context.add(f"rigid.{name}", "is the name of a body too; give one of them another name")
         _rigid(scene, context, f"rigid.{name}", rigid)
     for name, joint in scene.joints.items():
         _joint(scene, context, f"joints.{name}", joint)
     _trees(scene, context)
+    for name, springs in scene.springs.items():
+        _springs(scene, context, f"springs.{name}", springs)
+    for name, grains in scene.grains.items():
+        _grains(scene, context, f"grains.{name}", grains)
     for name, obstacle in scene.obstacles.items():
         _shape(context, f"obstacles.{name}.shape", obstacle.shape, bounded=False)
         _friction(context, f"obstacles.{name}", obstacle)
@@ -134,8 +145,7 @@ def _shape(context: Context, path: str, table: Any, bounded: bool) -> None:
 
 def _body(scene: Scene, context: Context, path: str, body: Body) -> None:
     _shape(context, f"{path}.shape", body.shape, bounded=True)
-    for name, region in body.regions.items():
-        _shape(context, f"{path}.regions.{name}.shape", region.shape, bounded=False)
+    _regions(context, path, body.regions)
     material = body.material
     name = material.base if isinstance(material, Override) else material
     where = f"{path}.material.base" if isinstance(material, Override) else f"{path}.material"
@@ -168,8 +178,49 @@ def _rigid(scene: Scene, context: Context, path: str, rigid: Rigid) -> None:
         if value.ndim > whole and context.ok(f"{path}.{key}", "duration", "frame_dt") and len(value) != scene.frames:
             context.add(f"{path}.{key}", f"must have one row a frame: {scene.frames}, got {len(value)}")
     for i, other in enumerate(rigid.no_contact):
-        if other not in scene.rigid and context.ok(f"{path}.no_contact"):
+        if not fnmatch.filter(scene.rigid, other) and context.ok(f"{path}.no_contact"):
             context.add(f"{path}.no_contact[{i}]", unknown("rigid body", other, scene.rigid), other)
+
+
+def _names(scene: Scene, context: Context) -> None:
+    """No two things that objectives and actuators may name are called alike."""
+    seen: dict[str, str] = {}
+    for table in MATTER:
+        for name in getattr(scene, table):
+            if name in seen:
+                context.add(f"{table}.{name}", f"is the name of {seen[name]}.{name} too; give one of them another name")
+            seen.setdefault(name, table)
+
+
+def _springs(scene: Scene, context: Context, path: str, springs: Springs) -> None:
+    if springs.kind in kinds("network").names() and context.dim is not None and context.ok(path):
+        if not kinds("network").get(springs.kind).reads:
+            try:
+                make_network(springs.kind, springs.parameters, context.dim, path, context.folder)
+            except SceneError as error:
+                context.problems += error.problems
+    if springs.held is not None:
+        _shape(context, f"{path}.held", springs.held, bounded=False)
+    if (springs.radius is None) != (springs.contact_stiffness is None) and context.ok(path):
+        context.add(path, "give both radius (m) and contact_stiffness, or neither: points touch with both")
+    if springs.radius is None and scene.grains and context.ok(path, "grains"):
+        context.add(path, "needs radius (m) and contact_stiffness beside grains: they touch everything")
+    _regions(context, path, springs.regions)
+
+
+def _grains(scene: Scene, context: Context, path: str, grains: Grains) -> None:
+    _shape(context, f"{path}.shape", grains.shape, bounded=True)
+    first = next(iter(scene.grains.values()))
+    if grains.law != first.law and context.ok(path):
+        context.add(
+            f"{path}.law", f"all grains of a scene touch by one law, and the first by {first.law!r}", grains.law
+        )
+    _regions(context, path, grains.regions)
+
+
+def _regions(context: Context, path: str, regions: Mapping[str, Region]) -> None:
+    for name, region in regions.items():
+        _shape(context, f"{path}.regions.{name}.shape", region.shape, bounded=False)
 
 
 def _joint(scene: Scene, context: Context, path: str, joint: Joint) -> None:
@@ -287,7 +338,8 @@ def _driven_thing(scene: Scene, context: Context, path: str, actuator: Actuator)
     """An actuator drives a body or a joint, as its kind says."""
     if actuator.kind not in kinds("actuator").names():
         return
-    drives = kinds("actuator").get(actuator.kind).drives
+    kind = kinds("actuator").get(actuator.kind)
+    drives = "joint" if kind.drives == "joint" else "body"
     given = {"body": actuator.body, "joint": actuator.joint}
     if given[drives] is None:
         if context.ok(f"{path}.{drives}"):
@@ -297,7 +349,7 @@ def _driven_thing(scene: Scene, context: Context, path: str, actuator: Actuator)
         if other != drives and value is not None:
             context.add(f"{path}.{other}", f"a {actuator.kind} drives a {drives}, not a {other}", value)
     if drives == "body":
-        _reference(scene, context, path, actuator.body, actuator.region)
+        _reference(scene, context, path, actuator.body, actuator.region, kind.tables)
     elif actuator.joint not in scene.joints:
         if context.ok(f"{path}.joint", f"joints.{actuator.joint}"):
             context.add(f"{path}.joint", unknown("joint", str(actuator.joint), scene.joints), actuator.joint)
@@ -323,22 +375,32 @@ def _fibres(scene: Scene, context: Context, path: str, actuator: Actuator) -> No
         )
 
 
-def _reference(scene: Scene, context: Context, path: str, body: str | None, region: str | None) -> None:
+def _reference(
+    scene: Scene,
+    context: Context,
+    path: str,
+    body: str | None,
+    region: str | None,
+    tables: tuple[str, ...] = MATTER,
+) -> None:
     if body is None:
         if region is not None and context.ok(path):
             context.add(f"{path}.region", "needs a body", region)
         return
-    known = [*scene.bodies, *(scene.rigid if path.startswith("objectives.") else ())]
-    if body in scene.rigid and body in known:
-        if region is not None and not fnmatch.filter(markers := scene.rigid[body].markers, region):
-            if context.ok(f"{path}.region", f"rigid.{body}.markers"):
-                context.add(f"{path}.region", unknown(f"marker of rigid body {body!r},", region, markers), region)
-    elif body not in scene.bodies:
-        if known and context.ok(f"{path}.body", f"bodies.{body}", f"rigid.{body}"):
+    table = next((table for table in MATTER if body in getattr(scene, table)), None)
+    if table not in tables:
+        known = [name for each in tables for name in getattr(scene, each)]
+        if table is not None:
+            context.add(f"{path}.body", f"is of [{table}]; this is for {' and '.join(f'[{t}]' for t in tables)}", body)
+        elif known and context.ok(f"{path}.body", *(f"{each}.{body}" for each in MATTER)):
             context.add(f"{path}.body", unknown("body", body, known), body)
-    elif region is not None and not fnmatch.filter(regions := scene.bodies[body].regions, region):
-        if context.ok(f"{path}.region", f"bodies.{body}.regions"):
-            context.add(f"{path}.region", unknown(f"region of body {body!r},", region, regions), region)
+        return
+    part = "marker" if table == "rigid" else "region"
+    parts = getattr(getattr(scene, str(table))[body], f"{part}s")
+    if region is not None and not fnmatch.filter(parts, region):
+        if context.ok(f"{path}.region", f"{table}.{body}.{part}s"):
+            what = {"bodies": "body", "rigid": "rigid body"}.get(str(table), str(table))
+            context.add(f"{path}.region", unknown(f"{part} of {what} {body!r},", region, parts), region)
 
 
 def check_signal(scene: Scene, context: Context, path: str, signal: Signal) -> None:

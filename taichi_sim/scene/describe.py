@@ -6,13 +6,14 @@ from typing import Any
 import msgspec
 
 from taichi_sim.core.registry import Parameter
-from taichi_sim.scene import presets, schema
+from taichi_sim.scene import presets, robots, schema
 from taichi_sim.scene.declare import entries
 from taichi_sim.scene.kinds import kinds
 
 _KINDS = {
     "laws": "law",
     "shapes": "shape",
+    "networks": "network",
     "actuators": "actuator",
     "signals": "signal",
     "objectives": "objective",
@@ -28,7 +29,10 @@ _TABLES = {
     "bodies.NAME.regions.NAME": schema.Region,
     "rigid.NAME": schema.Rigid,
     "rigid.NAME.markers.NAME": schema.Marker,
+    "robots.NAME": robots.Robot,
     "joints.NAME": schema.Joint,
+    "springs.NAME": schema.Springs,
+    "grains.NAME": schema.Grains,
     "obstacles.NAME": schema.Obstacle,
     "fields.NAME": schema.Field,
     "actuators.NAME": schema.Actuator,
@@ -39,8 +43,9 @@ _TABLES = {
 
 
 def describe() -> dict[str, list[dict[str, Any]]]:
-    """Rows of ``name, doc, parameters`` for ``laws, materials, shapes, actuators, signals, objectives, fields`` and
-    the fixed ``tables``; a parameter has ``name, unit, default, range, shape, kind, doc``. Only plain values.
+    """Rows of ``name, doc, parameters`` for ``laws, materials, shapes, networks, actuators, signals, objectives,
+    fields`` and the fixed ``tables``; a parameter has ``name, unit, default, range, shape, kind, doc``. Only plain
+    values.
     """
     found = {
         title: [{"name": k.name, "doc": k.doc, "parameters": [_row(p) for p in k.parameters]} for k in kinds(what)]
@@ -55,12 +60,18 @@ def describe() -> dict[str, list[dict[str, Any]]]:
 
 
 def _entries(table: type[schema.Table]) -> list[dict[str, Any]]:
-    defaults = {f.name: None if f.required else f.default for f in msgspec.structs.fields(table)}
+    defaults = {f.name: _default(f) for f in msgspec.structs.fields(table)}
     required = {f.name for f in msgspec.structs.fields(table) if f.required}
     return [
         {**_row(entry.parameter), "default": defaults[name], "required": name in required}
         for name, entry in entries(table).items()
     ]
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    if field.required:
+        return None
+    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
 
 
 def _row(p: Parameter) -> dict[str, Any]:

@@ -11,11 +11,13 @@ _HOMES = {
     "signal": ("taichi_sim.actuation.signal", "signals"),
     "objective": ("taichi_sim.objectives.objective", "objectives"),
     "shape": ("taichi_sim.scene.shapes.shape", "shapes"),
+    "network": ("taichi_sim.scene.networks.network", "networks"),
     "field": ("taichi_sim.scene.fields", "fields"),
 }
 
 
 def kinds(what: str) -> Registry[Any]:
-    """The registry of ``"law"``, ``"actuator"``, ``"signal"``, ``"objective"``, ``"shape"`` or ``"field"``."""
+    """The registry of ``"law"``, ``"actuator"``, ``"signal"``, ``"objective"``, ``"shape"``, ``"network"`` or
+    ``"field"``."""
     module, name = _HOMES[what]
     return getattr(importlib.import_module(module), name)

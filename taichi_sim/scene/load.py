@@ -11,6 +11,7 @@ from taichi_sim.data import shipped_scenes
 from taichi_sim.scene.check import check
 from taichi_sim.scene.context import Context
 from taichi_sim.scene.reader import read_scene
+from taichi_sim.scene.robots import expanded
 from taichi_sim.scene.schema import Scene
 from taichi_sim.scene.toml import parse
 
@@ -68,6 +69,8 @@ def from_dict(table: Mapping[str, Any], source: str | None = None, shown: str | 
         raise SceneError([Problem("scene", "must be a table", table, True)])
     folder = Path(source).parent if source else None
     context = Context(table, folder)
+    table = expanded(table, context)
+    context.root = table
     scene = read_scene(table, context)
     check(scene, context)
     if context.problems:

@@ -30,8 +30,9 @@ class Mesh:
     """A solid bounded by triangles, m.
 
     ``vertices`` (v, 3) and ``faces`` (f, 3) are the surface, ``part`` (f,) its connected pieces, ``fan`` (c, 3) the
-    triangles that close the holes of a repaired mesh (their apexes are the last of ``corners``). ``volume`` (m³) and
-    ``centre`` (3,) belong to the solid, overlaps counted once. ``notes`` say what was changed.
+    triangles that close the holes of a repaired mesh (their apexes are the last of ``corners``). ``volume`` (m³),
+    ``centre`` (3,) and ``spread`` (3, 3), the second moment about the centre, belong to the solid, overlaps counted
+    once. ``notes`` say what was changed.
     """
 
     vertices: np.ndarray
@@ -41,6 +42,7 @@ class Mesh:
     fan: np.ndarray
     volume: float
     centre: np.ndarray
+    spread: np.ndarray
     notes: tuple[str, ...]
     _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
@@ -153,25 +155,29 @@ def solid(vertices: np.ndarray, faces: np.ndarray, repair: bool = False, name: s
     closed = np.concatenate([whole.faces, fan])
     volume, first = surfaces.moments(corners, closed)
     lower, upper = whole.vertices.min(axis=0), whole.vertices.max(axis=0)
+    middle = (lower + upper) / 2
+    second = surfaces.second_moments(corners, closed, middle)
     size = float(np.prod(upper - lower))
     notes = list(whole.notes)
     if len(fan):
-        more, more_first, undecided = _fill(whole.vertices, whole.faces, corners, fan)
-        volume, first = volume + more, first + more_first
-        if not volume > 1e-6 * size or undecided > UNDECIDED * volume:
-            share = f"{undecided / volume:.0%} of the volume is undecided" if volume > 1e-6 * size else "nothing inside"
+        more, more_first, more_second, undecided = _fill(whole.vertices, whole.faces, corners, fan)
+        filled = volume + more
+        if not filled > 1e-6 * size or undecided > UNDECIDED * filled:
+            share = f"{undecided / filled:.0%} of the volume is undecided" if filled > 1e-6 * size else "nothing inside"
             edges = plural(len(whole.holes), "open edge")
             raise ValueError(f"{name}: too open to fill ({edges}; {share}); close it in a mesh editor")
         notes.append(f"{plural(len(whole.holes), 'open edge')} filled by winding number")
     else:
-        more, more_first = _overlap(whole.vertices, whole.faces, COLUMNS[0])
+        more, more_first, more_second = _overlap(whole.vertices, whole.faces, COLUMNS[0])
         if abs(more) > 1e-4 * abs(volume):
-            more, more_first = _overlap(whole.vertices, whole.faces, COLUMNS[1])
-        volume, first = volume + more, first + more_first
-        if abs(more) > 1e-4 * abs(volume):
-            notes.append(f"overlapping parts counted once ({abs(more) / abs(volume):.2%} of the volume)")
-        if not volume > 1e-6 * size:
+            more, more_first, more_second = _overlap(whole.vertices, whole.faces, COLUMNS[1])
+        once = volume + more
+        if abs(more) > 1e-4 * abs(once):
+            notes.append(f"overlapping parts counted once ({abs(more) / abs(once):.2%} of the volume)")
+        if not once > 1e-6 * size:
             raise ValueError(f"{name}: the surface encloses nothing (a flat sheet?); a body needs a closed surface")
+    volume, centre = volume + more, (first + more_first) / (volume + more)
+    arm = centre - middle
     return Mesh(
         whole.vertices,
         whole.faces,
@@ -179,13 +185,15 @@ def solid(vertices: np.ndarray, faces: np.ndarray, repair: bool = False, name: s
         corners,
         fan,
         volume,
-        first / volume,
+        centre,
+        second + more_second - volume * np.outer(arm, arm),
         tuple(f"{name}: {n}" for n in notes),
     )
 
 
-def _overlap(vertices: np.ndarray, faces: np.ndarray, columns_along: int) -> tuple[float, np.ndarray]:
-    """What to add to ∫w dV and ∫w x dV so that every inside point counts once: ∫(1[w > 0] − w) (1, x) dV.
+def _overlap(vertices: np.ndarray, faces: np.ndarray, columns_along: int) -> tuple[float, np.ndarray, np.ndarray]:
+    """What to add to ∫w dV, ∫w x dV and ∫w (x − m)(x − m)ᵀ dV, m the middle of the bounds, so that every inside point
+    counts once: ∫(1[w > 0] − w) (…) dV.
 
     Exact along z, midpoint rule over columns in x and y; exactly zero where parts do not overlap.
     """
@@ -202,17 +210,19 @@ def _overlap(vertices: np.ndarray, faces: np.ndarray, columns_along: int) -> tup
     extra = np.where(same, (winding > 0).astype(float) - winding, 0.0)
     low, high = height[:-1], height[1:]
     weight = extra * (high - low) * step[0] * step[1]
-    first = np.empty(3)
-    first[:2] = weight @ columns[column[:-1]]
-    first[2] = weight @ ((low + high) / 2)
-    return float(weight.sum()), first
+    at = np.column_stack([columns[column[:-1]], (low + high) / 2])
+    arm = at - (lower + upper) / 2
+    second = np.einsum("c,ci,cj->ij", weight, arm, arm)
+    second += np.diag([*weight.sum() * step**2, weight @ (high - low) ** 2]) / 12
+    return float(weight.sum()), weight @ at, second
 
 
 def _fill(
     vertices: np.ndarray, faces: np.ndarray, corners: np.ndarray, fan: np.ndarray
-) -> tuple[float, np.ndarray, float]:
-    """What to add to ∫w dV and ∫w x dV of the surface closed by fans to get the region where the winding number of
-    the open surface exceeds one half; and the volume where it lies between .3 and .7. Midpoint rule."""
+) -> tuple[float, np.ndarray, np.ndarray, float]:
+    """What to add to ∫w dV, ∫w x dV and ∫w (x − m)(x − m)ᵀ dV, m the middle of the bounds, of the surface closed by
+    fans to get the region where the winding number of the open surface exceeds one half; and the volume where it lies
+    between .3 and .7. Midpoint rule."""
     lower, upper = vertices.min(axis=0), vertices.max(axis=0)
     extent = upper - lower
     wanted = int(np.clip(2e7 / min(len(fan), len(faces)), 20_000, SAMPLES))
@@ -228,17 +238,23 @@ def _fill(
         winding = capped - solid_angle(corners[fan], points)
     extra = ((winding > 0.5).astype(float) - capped) * cell
     undecided = np.count_nonzero((winding > 0.3) & (winding < 0.7)) * cell
-    return float(extra.sum()), extra @ points, undecided
+    arm = points - (lower + upper) / 2
+    second = np.einsum("c,ci,cj->ij", extra, arm, arm) + extra.sum() / 12 * np.diag((extent / count) ** 2)
+    return float(extra.sum()), extra @ points, second, undecided
 
 
-def place(mesh: Mesh, scale: float, rotation: np.ndarray, position: np.ndarray) -> Mesh:
-    """``mesh`` scaled, turned by the matrix ``rotation`` (3, 3) about the file's origin, then moved."""
+def place(mesh: Mesh, scale: float | np.ndarray, rotation: np.ndarray, position: np.ndarray) -> Mesh:
+    """``mesh`` scaled (all axes of the file alike, or each by its own factor (3,); negative mirrors), turned by the
+    matrix ``rotation`` (3, 3) about the file's origin, then moved."""
+    matrix = rotation * np.broadcast_to(scale, 3)
+    size = float(np.linalg.det(matrix))
 
     def move(points: np.ndarray) -> np.ndarray:
-        return scale * points @ rotation.T + position
+        return points @ matrix.T + position
 
-    volume, centre = mesh.volume * scale**3, move(mesh.centre)
-    return Mesh(move(mesh.vertices), mesh.faces, mesh.part, move(mesh.corners), mesh.fan, volume, centre, mesh.notes)
+    faces, fan = (mesh.faces, mesh.fan) if size > 0 else (mesh.faces[:, ::-1], mesh.fan[:, ::-1])
+    volume, centre, spread = abs(size) * mesh.volume, move(mesh.centre), abs(size) * matrix @ mesh.spread @ matrix.T
+    return Mesh(move(mesh.vertices), faces, mesh.part, move(mesh.corners), fan, volume, centre, spread, mesh.notes)
 
 
 @functools.lru_cache(maxsize=8)

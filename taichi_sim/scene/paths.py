@@ -15,10 +15,12 @@ from taichi_sim.scene.declare import entries, shape_of
 from taichi_sim.scene.kinds import kinds
 from taichi_sim.scene.presets import resolve_material
 from taichi_sim.scene.reader import read_scene
+from taichi_sim.scene.robots import plain
 from taichi_sim.scene.schema import (
     Body,
     Design,
     Field,
+    Grains,
     Joint,
     Material,
     Obstacle,
@@ -28,6 +30,7 @@ from taichi_sim.scene.schema import (
     Scene,
     Signal,
     SolverSettings,
+    Springs,
     Wall,
     wall_names,
 )
@@ -139,9 +142,13 @@ def _walk(scene: Scene) -> Iterator[_Found]:
     for name, body in scene.bodies.items():
         yield from _body(scene, f"bodies.{name}", body)
     for name, rigid in scene.rigid.items():
-        yield from _rigid(f"rigid.{name}", rigid)
+        yield from _declared(f"rigid.{name}", rigid)
     for name, joint in scene.joints.items():
         yield from _joint(f"joints.{name}", joint, scene.dim)
+    for name, springs in scene.springs.items():
+        yield from _springs(f"springs.{name}", springs)
+    for name, grains in scene.grains.items():
+        yield from _declared(f"grains.{name}", grains)
     for name, obstacle in scene.obstacles.items():
         if obstacle.kind == "separate":
             yield f"obstacles.{name}.friction", entries(Obstacle)["friction"].parameter, obstacle.friction
@@ -189,9 +196,19 @@ def _body(scene: Scene, path: str, body: Body) -> Iterator[_Found]:
             yield f"{path}.{key}", parameter, 0.0 if value is None else value
 
 
-def _rigid(path: str, rigid: Rigid) -> Iterator[_Found]:
-    for key, entry in entries(Rigid).items():
-        value = getattr(rigid, key)
+#: Numbers of springs that only count where points touch.
+_TOUCHING = ("radius", "friction", "contact_stiffness", "contact_damping")
+
+
+def _springs(path: str, springs: Springs) -> Iterator[_Found]:
+    touch = springs.radius is not None
+    return (found for found in _declared(path, springs) if touch or found[1].name not in _TOUCHING)
+
+
+def _declared(path: str, table: Rigid | Springs | Grains) -> Iterator[_Found]:
+    """Every number of a table that has a gradient and was given, or has a default."""
+    for key, entry in entries(type(table)).items():
+        value = getattr(table, key)
         if entry.parameter.kind == "real" and entry.parameter.differentiable and value is not None:
             yield f"{path}.{key}", entry.parameter, value
 
@@ -250,7 +267,7 @@ def match(names: "list[str] | dict[str, Any]", pattern: str) -> list[str]:
 
     Raises ``ValueError`` with the nearest name if there is none.
     """
-    parts = pattern.split(".")
+    parts = plain(pattern).split(".")
     found = [
         name
         for name in names

@@ -37,6 +37,24 @@ def _coefficients(square: float) -> tuple[float, float, float, float]:
     return a, b, (np.cos(angle) - a) / square, (a - 2 * b) / square
 
 
+def rotation_vector(matrix: np.ndarray) -> np.ndarray:
+    """The rotation vector (3,) of a rotation matrix (3, 3), its angle at most π: by the largest part of the quaternion,
+    so that no angle is special."""
+    trace = float(np.trace(matrix))
+    squares = np.array([trace, *(2 * np.diag(matrix) - trace)])  # 4 q² − 1
+    odd = np.array([matrix[2, 1] - matrix[1, 2], matrix[0, 2] - matrix[2, 0], matrix[1, 0] - matrix[0, 1]])
+    # rows of 4 q qᵀ
+    products = np.empty((4, 4))
+    products[0, 0], products[0, 1:], products[1:, 0] = squares[0] + 1, odd, odd
+    products[1:, 1:] = matrix + matrix.T + (1 - trace) * np.eye(3)
+    row = products[int(np.argmax(squares))]
+    quaternion = row / np.linalg.norm(row) * (1.0 if row[0] >= 0 else -1.0)
+    sine = float(np.linalg.norm(quaternion[1:]))
+    if sine < 1e-150:
+        return np.zeros(3)
+    return 2 * np.arctan2(sine, quaternion[0]) / sine * quaternion[1:]
+
+
 def rotation_vjp(rotation: float | np.ndarray, bar: np.ndarray, dim: int) -> np.ndarray:
     """Gradient with respect to ``rotation`` (() in 2-D, (3,) in 3-D) from ``bar`` (dim, dim) = dL/dR; smooth at 0."""
     if dim == 2:

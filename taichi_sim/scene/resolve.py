@@ -10,6 +10,7 @@ from taichi_sim.scene.paths import signal_of
 from taichi_sim.scene.presets import resolve_material
 from taichi_sim.scene.schema import (
     Body,
+    Grains,
     Joint,
     Material,
     Obstacle,
@@ -18,6 +19,7 @@ from taichi_sim.scene.schema import (
     Rigid,
     Scene,
     Signal,
+    Springs,
     Table,
     Wall,
     wall_names,
@@ -54,6 +56,13 @@ def resolve(scene: Scene) -> Scene:
         _arrays(joint, dim, *(key for key, entry in entries(Joint).items() if entry.parameter.kind == "real"))
         if joint.kind == "ball" and dim == 3:
             joint.position, joint.velocity = (np.zeros(3) + value for value in (joint.position, joint.velocity))
+    for springs in full_scene.springs.values():
+        springs.parameters = complete(kinds("network").get(springs.kind).parameters, springs.parameters, dim)
+        springs.held = None if springs.held is None else complete_shape(springs.held, dim)
+    for grains in full_scene.grains.values():
+        grains.shape = complete_shape(grains.shape, dim)
+    for table in (*full_scene.springs.values(), *full_scene.grains.values()):
+        _cluster(table, dim)
     for obstacle in full_scene.obstacles.values():
         obstacle.shape = complete_shape(obstacle.shape, dim)
         _arrays(obstacle, dim, *(k for k in entries(Obstacle) if k in ("position", "rotation")))
@@ -99,6 +108,13 @@ def _body(body: Body, dim: int) -> None:
         own = body.material.parameters
         body.material.parameters = {key: np.asarray(v, float) if np.ndim(v) else v for key, v in own.items()}
     for region in body.regions.values():
+        region.shape = complete_shape(region.shape, dim)
+
+
+def _cluster(table: Springs | Grains, dim: int) -> None:
+    numbers = (key for key, entry in entries(type(table)).items() if entry.parameter.kind == "real")
+    _arrays(table, dim, *(key for key in numbers if key != "radius_spread"))
+    for region in table.regions.values():
         region.shape = complete_shape(region.shape, dim)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from taichi_sim.core.errors import Problem, SceneError
+from taichi_sim.scene.inertia import mass_properties
 from taichi_sim.scene.schema import Rigid, Scene
 from taichi_sim.scene.shapes.box import Box
 from taichi_sim.scene.shapes.combine import Union
@@ -61,8 +62,7 @@ def _folder(scene: Scene) -> Path | None:
 def _build(name: str, table: Rigid, shape: Shape, path: str) -> RigidGeometry:
     pieces = tuple(_pieces(shape, path))
     volume, pivot = shape.moments()
-    moments = sum(_moments(piece, pivot) for piece in pieces)
-    return RigidGeometry(name, table, shape, volume, pivot, np.asarray(moments), pieces)
+    return RigidGeometry(name, table, shape, volume, pivot, _moments(shape), pieces)
 
 
 def _pieces(shape: Shape, path: str) -> list[Piece]:
@@ -74,16 +74,9 @@ def _pieces(shape: Shape, path: str) -> list[Piece]:
     raise SceneError([Problem(path, message)])
 
 
-def _moments(piece: Piece, about: np.ndarray) -> np.ndarray:
-    """Moments of a piece of density 1 about a point."""
-    volume, centre = piece.moments()
-    if isinstance(piece, Box):
-        spread = np.diag((piece.upper - piece.lower) ** 2 / 12.0)
-    else:
-        spread = np.eye(piece.dim) * piece.radius**2 / (4.0 if piece.dim == 2 else 5.0)
-    arm = centre - about
-    second = volume * (spread + np.outer(arm, arm))
-    if piece.dim == 2:
-        return np.array([np.trace(second)])
-    inertia = np.trace(second) * np.eye(3) - second
+def _moments(shape: Shape) -> np.ndarray:
+    """(1,) or (6,) moments of a shape of density 1 about its centre of volume."""
+    inertia = mass_properties(shape, density=1.0).inertia
+    if shape.dim == 2:
+        return inertia.reshape(1)
     return np.array([inertia[i, j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))])

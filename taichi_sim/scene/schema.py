@@ -233,7 +233,7 @@ class Rigid(Table, kw_only=True):
     stiction_speed: Annotated[
         Real, real("m/s", "sliding speed below which friction falls off", scale="log", **POSITIVE)
     ] = 1e-4
-    no_contact: Annotated[list[str], other("text", "rigid bodies it passes through", shape=("any",))] = []
+    no_contact: Annotated[list[str], other("text", "rigid bodies it passes through, * for any", shape=("any",))] = []
     color: Annotated[Real | None, real("1", "red, green, blue", 3, differentiable=False, low=0.0, high=1.0)] = None
     markers: dict[str, Marker] = {}
 
@@ -271,6 +271,79 @@ class Joint(Table, kw_only=True):
     loop_turning: Annotated[Real, real("N m", "of a loop's attitude", scale="log", **POSITIVE)] = 1e4
 
 
+class Springs(Kinded, kw_only=True):
+    """A network of point masses joined by springs. ``kind`` and its entries: see ``taichi-sim list``.
+
+    Each point has a share of the mass like the length of its springs. With ``radius`` points touch grains and points of
+    other networks, and walls as balls; without one they meet walls only.
+    """
+
+    registry: ClassVar[str] = "network"
+    kind: Annotated[str, other("choice", "kind of network")]
+    mass: Annotated[Real, real("kg", "mass of all points together", scale="log", **POSITIVE)]
+    stiffness: Annotated[Real, real("N/m", "of springs, or one a spring", also=(("any",),), scale="log", **NONNEGATIVE)]
+    damping: Annotated[
+        Real, real("N s/m", "of springs along themselves, or one a spring", also=(("any",),), **NONNEGATIVE)
+    ] = 0.0
+    rest_scale: Annotated[
+        Real, real("1", "rest length over initial length, or one a spring", also=(("any",),), **NONNEGATIVE)
+    ] = 1.0
+    bend_stiffness: Annotated[
+        Real | None, real("N m", "of bends, or one a bend; default: bends freely", also=(("any",),), **NONNEGATIVE)
+    ] = None
+    position: Annotated[Real, real("m", "translation", "dim")] = 0.0
+    rotation: Annotated[Real, real("rad", "turn about the centre of mass", "rotation")] = 0.0
+    velocity: Annotated[Real, real("m/s", "initial velocity", "dim", also=(("any", "dim"),))] = 0.0
+    angular_velocity: Annotated[Real, real("rad/s", "initial turn about the centre of mass", "rotation")] = 0.0
+    held: Annotated[ShapeTable | None, other("shape", "points inside, before the pose, never move")] = None
+    radius: Annotated[Real | None, real("m", "of points that touch; default: points touch walls only", **POSITIVE)] = (
+        None
+    )
+    friction: Annotated[Real, real("1", "Coulomb friction coefficient of a contact", **NONNEGATIVE)] = 0.5
+    contact_stiffness: Annotated[
+        Real | None, real("N/m, Pa", "of a contact, by the law of the grains", scale="log", **POSITIVE)
+    ] = None
+    contact_damping: Annotated[Real, real("s/m", "Hunt-Crossley damping of a contact", **NONNEGATIVE)] = 2.0
+    color: Annotated[Real | None, real("1", "red, green, blue", 3, differentiable=False, low=0.0, high=1.0)] = None
+    regions: dict[str, Region] = {}
+
+
+class Grains(Table, kw_only=True):
+    """A shape filled with grains: discs (2-D) or balls that touch, slide and roll.
+
+    Where two touch, stiffnesses act in series; damping and frictions are the mean of both. At a wall stiffness, damping
+    and rolling friction are the grain's, friction is the wall's (sticky: never slides, slip: none).
+    """
+
+    shape: Annotated[ShapeTable, other("shape", "geometry before the pose; grains lie wholly inside")]
+    radius: Annotated[Real, real("m", "of the grains", scale="log", **POSITIVE)]
+    radius_spread: Annotated[
+        float,
+        real("1", "radii are (1 - spread) … (1 + spread) times as large", differentiable=False, low=0.0, high=0.9),
+    ] = 0.0
+    packing: Annotated[
+        str, other("choice", "places: rows, or each at a random place of its cell", choices=("lattice", "jittered"))
+    ] = "jittered"
+    density: Annotated[Real, real("kg/m³", "mass per volume of a grain", scale="log", **POSITIVE)]
+    law: Annotated[
+        str, other("choice", "force of a contact: stiffness times depth, or Hertz's", choices=("linear", "hertz"))
+    ] = "linear"
+    contact_stiffness: Annotated[
+        Real, real("N/m, Pa", "linear: of one side; hertz: E / (1 - ν²)", scale="log", **POSITIVE)
+    ]
+    contact_damping: Annotated[Real, real("s/m", "Hunt-Crossley damping of a contact", **NONNEGATIVE)] = 2.0
+    friction: Annotated[Real, real("1", "Coulomb friction coefficient", **NONNEGATIVE)] = 0.5
+    rolling_friction: Annotated[
+        Real | None, real("1", "holds back rolling and twisting, as a friction; default: rolls freely", **NONNEGATIVE)
+    ] = None
+    position: Annotated[Real, real("m", "translation added to the shape", "dim")] = 0.0
+    rotation: Annotated[Real, real("rad", "turn about the centre of mass", "rotation")] = 0.0
+    velocity: Annotated[Real, real("m/s", "initial velocity", "dim", also=(("any", "dim"),))] = 0.0
+    angular_velocity: Annotated[Real, real("rad/s", "initial turn about the centre of mass", "rotation")] = 0.0
+    color: Annotated[Real | None, real("1", "red, green, blue", 3, differentiable=False, low=0.0, high=1.0)] = None
+    regions: dict[str, Region] = {}
+
+
 class Obstacle(Table, kw_only=True):
     """A fixed shape matter cannot enter."""
 
@@ -298,7 +371,7 @@ class Actuator(Kinded, kw_only=True):
     registry: ClassVar[str] = "actuator"
     kind: Annotated[str, other("choice", "kind of actuator")]
     signal: Signal
-    body: Annotated[str | None, other("path", "name of a body, for what drives matter", refers="bodies")] = None
+    body: Annotated[str | None, other("path", "name of a body, springs or grains", refers="bodies")] = None
     joint: Annotated[str | None, other("path", "name of a joint, for motors", refers="joints")] = None
     region: Annotated[str | None, other("path", "region of the body; default: all of it", refers="regions")] = None
 
@@ -308,9 +381,9 @@ class Objective(Kinded, kw_only=True):
 
     registry: ClassVar[str] = "objective"
     kind: Annotated[str, other("choice", "kind of objective")]
-    body: Annotated[str | None, other("path", "name of a body, rigid or not; default: every body", refers="bodies")] = (
-        None
-    )
+    body: Annotated[
+        str | None, other("path", "name of a body, rigid or not, of springs or grains; default: all", refers="bodies")
+    ] = None
     region: Annotated[
         str | None, other("path", "region of the body, or marker; default: all of it", refers="regions")
     ] = None
@@ -360,12 +433,14 @@ class Scene(Table, kw_only=True):
     ] = 0.01
     name: Annotated[str | None, other("text", "shown in results; default: the file's stem")] = None
     gravity: Annotated[Real | None, real("m/s²", "default -9.81 along the last axis", "dim")] = None
-    damping: Annotated[Real, real("1/s", "velocity damping on the grid", **NONNEGATIVE)] = 0.0
+    damping: Annotated[Real, real("1/s", "velocity damping of bodies, springs and grains", **NONNEGATIVE)] = 0.0
     solver: SolverSettings = msgspec.field(default_factory=SolverSettings)
     materials: dict[str, Material] = {}
     bodies: dict[str, Body] = {}
     rigid: dict[str, Rigid] = {}
     joints: dict[str, Joint] = {}
+    springs: dict[str, Springs] = {}
+    grains: dict[str, Grains] = {}
     obstacles: dict[str, Obstacle] = {}
     fields: dict[str, Field] = {}
     actuators: dict[str, Actuator] = {}
@@ -420,6 +495,23 @@ class Scene(Table, kw_only=True):
         from taichi_sim.scene.load import from_dict
 
         return from_dict(table)
+
+    @classmethod
+    def from_urdf(cls, path: "str | PathLike[str]", **options: Any) -> "Scene":
+        """A scene around the robot in a URDF file: ``options`` are those of ``scene.importers.scene.scene_of``.
+
+        Raises ``ValueError`` in one line for a file that is no robot. What was not understood, ``taichi-sim import``
+        says, and ``scene.importers.read_robot(path).report()``.
+        """
+        from taichi_sim.scene.importers import read_robot
+        from taichi_sim.scene.importers.scene import scene_of
+
+        return scene_of(read_robot(path), **options)[0]
+
+    @classmethod
+    def from_mjcf(cls, path: "str | PathLike[str]", **options: Any) -> "Scene":
+        """A scene around the robot in an MJCF file; see :meth:`from_urdf`."""
+        return cls.from_urdf(path, **options)
 
     def to_dict(self) -> dict[str, Any]:
         """Nested tables as in the TOML file, without entries that hold their default."""

@@ -48,6 +48,14 @@ def moments(vertices: np.ndarray, faces: np.ndarray) -> tuple[float, np.ndarray]
     return total, first + middle * total
 
 
+def second_moments(vertices: np.ndarray, faces: np.ndarray, about: np.ndarray) -> np.ndarray:
+    """∫w (x − a)(x − a)ᵀ dV (3, 3) of the winding number w of a closed surface about the point a (exact)."""
+    corner = vertices[faces] - about
+    volumes = np.einsum("ij,ij->i", corner[:, 0], np.cross(corner[:, 1], corner[:, 2])) / 6
+    both = np.concatenate([corner, corner.sum(axis=1, keepdims=True)], axis=1)
+    return np.einsum("f,fvi,fvj->ij", volumes, both, both) / 20
+
+
 def _components(pairs: np.ndarray, count: int) -> tuple[int, np.ndarray]:
     """Number of connected groups of ``count`` things joined by ``pairs`` (p, 2), and the group (count,) of each."""
     from scipy.sparse import coo_matrix

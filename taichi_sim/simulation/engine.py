@@ -28,6 +28,7 @@ from taichi_sim.scene.schema import Scene
 from taichi_sim.simulation.turns import exclusive
 from taichi_sim.simulation.world import World
 from taichi_sim.solvers.mpm.solver import Trouble
+from taichi_sim.solvers.particles.solver import ParticlesTrouble
 from taichi_sim.solvers.rigid.solver import RigidTrouble
 from taichi_sim.timeline.schedule import Costs, Schedule, make_schedule, parse_memory
 from taichi_sim.timeline.tape import off_tape, open_tape
@@ -35,8 +36,12 @@ from taichi_sim.timeline.timeline import Timeline
 
 log = logging.getLogger("taichi_sim")
 
-#: What a state is seen as, and what of it has adjoints.
+#: What ends a rollout, and the family whose solver raises it.
+TROUBLES = {Trouble: "continuum", RigidTrouble: "rigid", ParticlesTrouble: "particles"}
+
+#: What a state is seen as, and what of it has adjoints: of points, and of joints.
 STATE = ("x", "v", "C", "F")
+ALONG = ("q", "rate")
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,7 @@ class Engine:
         self._overlapping: list[str] = []  # these are among the notes too
         if (soft := self.model.continuum) is not None:
             duration = float(self.model.scene.duration)
-            self.notes += resolution_notes(soft.plan, precision, self.model.limit.max_speed, duration)
+            self.notes += resolution_notes(soft.plan, precision, soft.limit.max_speed, duration)
             self._overlaps = Overlaps(soft.contacts, soft.slices)
             self._overlapping = self._overlaps.notes(self._values, soft.begin(self._values)["x"])
         families = self.model.families.values()
@@ -255,7 +260,7 @@ class Engine:
         parts = {name: family.begin(self._values) for name, family in self._families()}
         first: dict[str, np.ndarray] = {}
         for name, family in self._families():
-            family.check(parts[name])
+            family.check(self._values, parts[name])
             family.apply(self._values, world.solvers[name])
             first |= world.named(name, family.first(self._values, parts[name]))
         start = self._joined(parts.values())
@@ -280,15 +285,15 @@ class Engine:
                 turned.append(self._rotations(self._look(k, ("F",)) if self.model.rigid is not None else {}))
                 frames.append(state["x"][0].astype(np.float32))
             if watched:
-                seen = self._look(k, STATE)
+                seen = self._seen(k)
                 collapse.look(seen["F"], self.frame_dt * f)
                 states = [self._observed_state(seen, e, watched) for e in range(self.envs)]
                 for path, (quantity, points) in watched.items():
                     traces[path].append(np.stack([quantity.value(s, points) for s in states]))
             if f == self.horizon:
-                self._final = self._look(k, STATE)
+                self._final = self._seen(k)
                 if soft is not None:
-                    final = {name: value[:, soft.points] for name, value in self._final.items()}
+                    final = {name: self._final[name][:, soft.points] for name in STATE}
                     diagnose.check_final(soft, final, self.horizon * self.substeps)
                 collapse.look(self._final["F"], self.frame_dt * f)
             for name, value in self.model.judge.measure(terms, f, state, self._values).items():
@@ -300,8 +305,8 @@ class Engine:
         try:
             with off_tape():
                 self._timeline.run(first, look, taped)
-        except (Trouble, RigidTrouble) as trouble:
-            name = "continuum" if isinstance(trouble, Trouble) else "rigid"
+        except tuple(TROUBLES) as trouble:
+            name = TROUBLES[type(trouble)]
             raise self.model.families[name].explain(world.solvers[name], trouble, self._values) from None
         self._doubt(collapse.notes())
         if record:
@@ -344,14 +349,21 @@ class Engine:
         parts = [family.look(solvers[name], k, names) for name, family in self._families()]
         return parts[0] if len(parts) == 1 else self._joined(parts)
 
+    def _seen(self, k: int) -> State:
+        """All there is to be seen of slot ``k``."""
+        found = self._look(k, STATE)
+        if self.model.joints and self.model.rigid is not None:
+            found |= self.model.rigid.look(self._alive().solvers["rigid"], k, ALONG)
+        return found
+
     def _inertias(self) -> np.ndarray | None:
         """(envs, points, 3, 3) moments of inertia of points that have any; ``None`` where none has."""
-        rigid = self.model.rigid
-        own = None if rigid is None else rigid.inertias(self._values)
-        if rigid is None or own is None:
+        found = [(family.points, family.inertias(self._values)) for _, family in self._families()]
+        if all(own is None for _, own in found):
             return None
         out = np.zeros((self.envs, self.n, 3, 3))
-        out[:, rigid.points] = own
+        for points, own in found:
+            out[:, points] = 0.0 if own is None else own
         return out
 
     def _doubt(self, notes: list[str]) -> None:
@@ -377,8 +389,8 @@ class Engine:
         dt = float(self._values["dt"].max())
         if dt > limit.allowed * (1 + slack):
             raise RolloutError(
-                f"dt = {dt:.3g} s is too large for body {limit.body!r}{self.model.in_environment(self._values)} as it "
-                f"is now (waves of {limit.wave_speed:.3g} m/s): allowed is {limit.text} s; "
+                f"dt = {dt:.3g} s is too large for {limit.culprit}{self.model.in_environment(self._values)} as it "
+                f"is now ({limit.why}): allowed is {limit.text} s; "
                 "give the design bounds that include this value, or set solver.dt"
             )
 
@@ -410,7 +422,7 @@ class Engine:
 
     def _observed_state(self, arrays: State, env: int, paths: Iterable[str]) -> dict[str, np.ndarray]:
         """What the observables ``paths`` see of one environment; ``arrays`` x, v, C, F (envs, points, …)."""
-        state = {name: arrays[name][env].astype(np.float64) for name in STATE}
+        state = {name: value[env].astype(np.float64) for name, value in arrays.items()}
         state["mass"] = self._mass[env]
         if self._inertia is not None:
             state["inertia"] = self._inertia[env]
@@ -465,7 +477,9 @@ class Engine:
 
         def add_adjoints(k: int, bars: State) -> None:
             for name, family in self._families():
-                mine = {key: bar[:, family.points] for key, bar in bars.items()}
+                mine = {key: bar[:, family.points] for key, bar in bars.items() if key not in ALONG}
+                if name == "rigid":
+                    mine |= {key: bar for key, bar in bars.items() if key in ALONG}
                 if any(bar.any() for bar in mine.values()):
                     family.enter(world.solvers[name], k, mine)
 
@@ -482,13 +496,11 @@ class Engine:
 
         with off_tape():
             self._timeline.backward(enter)
-        square = np.zeros((*rest_bar.shape, self.dim))
-        start = {"x": rest_bar, "v": np.zeros(rest_bar.shape), "C": square, "F": square}
+        add_adjoints(0, {"x": rest_bar})
         for name, family in self._families():
             p = family.points
             add(total, family.pullback(self._values, world.solvers[name]))
             inertia = None if inertia_bar is None else inertia_bar[:, p]
-            mine = {key: bar[:, p] for key, bar in start.items()}
-            add(total, family.pullback_start(self._values, mine, mass_bar[:, p], inertia))
+            add(total, family.pullback_mass(self._values, mass_bar[:, p], inertia))
         add(total, actuators.pullback(self._values))
         return total

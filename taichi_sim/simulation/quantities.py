@@ -86,6 +86,6 @@ class Quantities(UserArrays):
                 raise ValueError(f"{name} = {number:g}: {message}")
         if name == "dt" and array.max() > (limit := self.model.limit_at(self._values)).allowed * (1 + 1e-6):
             raise ValueError(
-                f"dt = {array.max():g} s: must be at most {limit.text} s, the step limit of body {limit.body!r}"
+                f"dt = {array.max():g} s: must be at most {limit.text} s, the step limit of {limit.culprit}"
             )
         return array

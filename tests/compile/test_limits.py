@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import tiny
 
-from taichi_sim.compile.continuum.limits import UNBOUNDED, default_max_speed, step_limit, three_digits_down
+from taichi_sim.compile.continuum.limits import default_max_speed, step_limit
 from taichi_sim.compile.continuum.matter import BodyMatter
+from taichi_sim.compile.limits import UNBOUNDED, three_digits_down
 from taichi_sim.compile.model import compile_scene
 from taichi_sim.laws.law import laws
 

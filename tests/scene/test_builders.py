@@ -12,6 +12,8 @@ BUILDERS = {
     "sphere": builders.Sphere,
     "capsule": builders.Capsule,
     "cylinder": builders.Cylinder,
+    "ellipsoid": builders.Ellipsoid,
+    "placed": builders.Placed,
     "polygon": builders.Polygon,
     "plane": builders.Plane,
     "mesh": builders.MeshFile,

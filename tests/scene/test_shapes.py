@@ -19,6 +19,15 @@ CASES = [
     (2, {"kind": "capsule", "start": [0, 0], "end": [3, 4], "radius": 1}, 10 + np.pi, (1.5, 2)),
     (3, {"kind": "capsule", "start": [0, 0, 0], "end": [2, 2, 1], "radius": 1}, np.pi * (3 + 4 / 3), (1, 1, 0.5)),
     (3, {"kind": "cylinder", "start": [0, 0, 0], "end": [2, 2, 1], "radius": 1}, np.pi * 3, (1, 1, 0.5)),
+    (2, {"kind": "ellipsoid", "center": [1, 2], "radii": [0.5, 1]}, np.pi / 2, (1, 2)),
+    (3, {"kind": "ellipsoid", "center": [1, 2, 3], "radii": [0.5, 1, 0.3]}, np.pi / 5, (1, 2, 3)),
+    (
+        3,
+        {"kind": "placed", "shape": BOX, "rotation": [0, 0, np.pi / 4], "position": [1, 0, 2]},
+        1.0,
+        (1, 0.5**0.5, 2.5),
+    ),
+    (2, {"kind": "placed", "shape": SQUARE, "rotation": np.pi / 4}, 1.0, (0, 0.5**0.5)),
     (2, {"kind": "polygon", "points": [[0, 0], [0, 1], [1, 1], [1, 0]]}, 1.0, (0.5, 0.5)),
     (2, {"kind": "polygon", "points": [[0, 0], [2, 0], [2, 1], [1, 1], [1, 2], [0, 2]]}, 3.0, (5 / 6, 5 / 6)),
     (2, {"kind": "union", "parts": [SQUARE, {"kind": "box", "lower": [0.5, 0], "upper": [2, 1]}]}, 2.0, (1, 0.5)),
@@ -48,7 +57,7 @@ CASES = [
     ),
 ]
 NAMES = [f"{table['kind']}-{dim}d-{number}" for number, (dim, table, _, _) in enumerate(CASES)]
-EXACT = {"box", "sphere", "capsule", "cylinder", "polygon"}
+EXACT = {"box", "sphere", "capsule", "cylinder", "ellipsoid", "placed", "polygon"}
 
 
 def _probes(shape: Shape, count: int = 40_000) -> tuple[np.ndarray, float]:
@@ -100,6 +109,17 @@ def test_distance_has_the_sign_of_inside_and_never_too_large(dim, table, volume,
         assert smooth.mean() > 0.98
         foot = points[smooth] - distance[smooth, None] * slope[smooth]
         assert np.abs(shape.signed_distance(foot)).max() < 1e-4
+
+
+@pytest.mark.parametrize(("dim", "table", "volume", "centre"), CASES, ids=NAMES)
+def test_spread_is_that_of_the_points_inside(dim, table, volume, centre):
+    shape = resolve_shape(table, dim)
+    points, room = _probes(shape)
+    arm = points[shape.contains(points)] - np.asarray(centre)
+    sampled = np.einsum("ni,nj->ij", arm, arm) * room / len(points)
+    exact = shape.spread()
+    assert np.array_equal(exact, exact.T) or np.abs(exact - exact.T).max() < 1e-15
+    assert sampled == pytest.approx(exact, abs=0.02 * np.trace(exact))
 
 
 @pytest.mark.parametrize(("dim", "table", "volume", "centre"), CASES, ids=NAMES)
@@ -170,6 +190,10 @@ def test_two_polygons_share_an_edge_without_doubling_or_losing_points():
         (2, {"kind": "polygon", "points": [[0, 0], [1, 1], [1, 0], [0, 1]]}, "crosses or touches itself"),
         (2, {"kind": "polygon", "points": [[0, 0], [2, 0], [1, 0], [1, 1]]}, "crosses or touches itself"),
         (2, {"kind": "polygon", "points": [[0, 0], [1, 0], [1, 1], [0, 0]]}, "the last point repeats the first"),
+        (2, {"kind": "placed"}, "shape.shape: is missing"),
+        (3, {"kind": "placed", "shape": SQUARE}, "must be 3 numbers"),
+        (3, {"kind": "ellipsoid", "center": [0, 0, 0], "radii": [1, 1, 0]}, "must be > 0 m"),
+        (3, {"kind": "mesh", "file": "x.stl", "stretch": [1, 0, 1]}, "no such file"),
         (2, {"kind": "union", "parts": []}, "at least one shape"),
         (2, {"kind": "union", "parts": [SQUARE, {"kind": "sphere"}]}, "shape.parts[1].center: is missing"),
         (2, {"kind": "union", "parts": [{"kind": "plane", "point": [0, 0], "normal": [0, 1]}]}, "no volume"),

@@ -9,9 +9,17 @@ from taichi_sim.solvers.rigid.solver import RigidSolver
 STATE = ("position", "rotation", "velocity", "spin")
 PARAMETERS = (
     "mass", "inertia", "centre", "point", "radius", "plane_normal", "plane_offset", "friction", "stiffness", "damping",
-    "stiction", "gravity", "dt",
+    "stiction", "restitution", "gravity", "dt",
 )  # fmt: skip
 INPUTS = ("force", "torque")
+JOINT_STATE = ("coordinate", "rate")
+JOINT_PARAMETERS = (
+    "parent_anchor", "child_anchor", "joint_axis", "mount", "armature", "joint_damping", "joint_stiffness",
+    "joint_rest", "joint_lower", "joint_upper", "limit_stiffness", "limit_damping", "joint_friction", "joint_stiction",
+    "drive_stiffness", "drive_damping", "drive_limit", "closure_anchor", "closure_axis", "closure_mount",
+    "closure_stiffness", "closure_turning",
+)  # fmt: skip
+JOINT_INPUTS = ("joint_force", "target", "target_rate")
 
 
 def build(assembly: Assembly, steps: int, envs: int = 1, frames: int = 1) -> RigidSolver:
@@ -34,7 +42,8 @@ class Rollout:
         rng = np.random.default_rng(0)
         self.synchronous = synchronous
         self.solver, self.steps = solver, steps
-        self.weights = {n: rng.normal(0, 1, solver.store.view(n)[0].shape) for n in STATE}
+        self.states = STATE + (JOINT_STATE if solver.plan.jointed else ())
+        self.weights = {n: rng.normal(0, 1, solver.store.view(n)[0].shape) for n in self.states}
 
     def value(self) -> float:
         run(self.solver, self.steps)
@@ -48,18 +57,19 @@ class Rollout:
         store = self.solver.store
         self.solver.clear_adjoints()
         for n, w in self.weights.items():
-            if n in ("position", "rotation") or not self.synchronous:
+            if n not in ("velocity", "spin") or not self.synchronous:
                 store.write(f"d_{n}", w)
         if self.synchronous:
             self.solver.add_velocity_adjoint(self.steps, self.weights["velocity"], self.weights["spin"])
         self.solver.backward(0, self.steps)
-        found = {n: np.array(store.view(f"d_{n}")) for n in STATE}
-        return found | {n: store.reduced_adjoint(n) for n in PARAMETERS + INPUTS}
+        found = {n: np.array(store.view(f"d_{n}")) for n in self.states}
+        others = PARAMETERS + INPUTS + (JOINT_PARAMETERS + JOINT_INPUTS if self.solver.plan.jointed else ())
+        return found | {n: store.reduced_adjoint(n) for n in others}
 
     def place(self, name: str) -> np.ndarray:
         """Where the values of an array are, writable."""
         view = self.solver.store.view(name)
-        return view[0] if name in STATE else view
+        return view[0] if name in STATE + JOINT_STATE else view
 
     def difference(self, name: str, direction: np.ndarray, step: float) -> float:
         """Extrapolated central difference along ``direction``."""

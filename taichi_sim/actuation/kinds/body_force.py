@@ -37,5 +37,6 @@ actuators.add(
         load_vjp=_load_vjp,
         stiffening=lambda p: 0.0,
         example=lambda dim, rng: {"direction": rng.normal(size=dim), "strength": rng.uniform(1.0, 9.0)},
+        tables=("bodies", "springs", "grains"),
     )
 )

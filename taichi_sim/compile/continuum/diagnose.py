@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from taichi_sim.compile.binding import Values
-from taichi_sim.compile.continuum.limits import three_digits_down
 from taichi_sim.compile.continuum.resolution import REFUSED, spacing_in_cells
+from taichi_sim.compile.limits import three_digits_down
 from taichi_sim.core.errors import RolloutError
 from taichi_sim.solvers.mpm.arrays import MpmPlan
 from taichi_sim.solvers.mpm.order import BLOCK, images

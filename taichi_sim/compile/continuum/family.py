@@ -7,11 +7,11 @@ import numpy as np
 from taichi_sim.compile.binding import Binding, Values
 from taichi_sim.compile.continuum import diagnose
 from taichi_sim.compile.continuum.contacts import Contacts
-from taichi_sim.compile.continuum.limits import StepLimit
 from taichi_sim.compile.continuum.matter import Matter
 from taichi_sim.compile.continuum.start import Start
 from taichi_sim.compile.drives import Loads
 from taichi_sim.compile.family import Family, State, add
+from taichi_sim.compile.limits import StepLimit
 from taichi_sim.core.errors import RolloutError
 from taichi_sim.runtime import Runtime
 from taichi_sim.scene.bodies import BodyParticles
@@ -70,7 +70,7 @@ class Continuum(Family):
     def begin(self, values: Values) -> State:
         return self.start.state(values)
 
-    def check(self, start: State) -> None:
+    def check(self, values: Values, start: State) -> None:
         diagnose.check_start(self, start)
 
     def masses(self, values: Values) -> np.ndarray:
@@ -103,10 +103,5 @@ class Continuum(Family):
             add(total, binding.pullback(values, solver))
         return total
 
-    def pullback_start(self, values: Values, bars: State, mass: np.ndarray, inertia: np.ndarray | None) -> Values:
-        total: Values = {}
-        if any(bar.any() for bar in bars.values()):
-            add(total, self.start.pullback_state(values, bars))
-        if mass.any():
-            add(total, self.matter.pullback_mass(values, mass))
-        return total
+    def pullback_mass(self, values: Values, mass: np.ndarray, inertia: np.ndarray | None) -> Values:
+        return self.matter.pullback_mass(values, mass) if mass.any() else {}

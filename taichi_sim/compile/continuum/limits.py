@@ -1,39 +1,13 @@
 """The largest stable substep of an explicit scheme, for the stiffest design that is allowed."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from taichi_sim.compile.binding import Values
 from taichi_sim.compile.continuum.matter import BodyMatter
+from taichi_sim.compile.limits import StepLimit, extreme
 from taichi_sim.scene.schema import Scene
-
-#: A parameter of unbounded stiffness may grow by this factor before the step has to be chosen anew.
-UNBOUNDED = 100.0
-
-
-@dataclass(frozen=True)
-class StepLimit:
-    """``allowed`` substep (s), and the body, wave speed (m/s) and particle speed (m/s) that set it."""
-
-    allowed: float
-    body: str
-    wave_speed: float
-    max_speed: float
-
-    @property
-    def text(self) -> str:
-        """``allowed`` with three digits, rounded down, so that the number shown is allowed too."""
-        return three_digits_down(self.allowed)
-
-
-def three_digits_down(value: float) -> str:
-    """``value`` with three digits, rounded towards 0."""
-    shown = float(f"{value:.2e}")
-    if shown > value:
-        shown -= 10.0 ** (math.floor(math.log10(value)) - 2)
-    return f"{shown:.3g}"
 
 
 def default_max_speed(speed: float, gravity: np.ndarray, duration: float, extent: np.ndarray) -> float:
@@ -92,10 +66,10 @@ def step_limit(
     """
     worst: StepLimit | None = None
     for body in bodies:
-        density = float(np.min(_extreme(values, bounds, body.density, -1)))
+        density = float(np.min(extreme(values, bounds, body.density, -1)))
         parameters = {}
         for name, path in body.parameters.items():
-            low, high = _extreme(values, bounds, path, -1), _extreme(values, bounds, path, +1)
+            low, high = extreme(values, bounds, path, -1), extreme(values, bounds, path, +1)
             candidates = [float(np.min(low)), float(np.max(high))]
             parameters[name] = candidates
         wave = 0.0
@@ -111,14 +85,6 @@ def step_limit(
             worst = StepLimit(allowed, body.name, wave, max_speed)
     assert worst is not None
     return worst
-
-
-def _extreme(values: Values, bounds: dict[str, tuple[np.ndarray, np.ndarray]], path: str, side: int) -> np.ndarray:
-    value = values[path]
-    if path not in bounds:
-        return value
-    bound = bounds[path][0 if side < 0 else 1]
-    return np.asarray(bound) if np.isfinite(bound).all() else value * UNBOUNDED**side
 
 
 def _corners(parameters: dict[str, list[float]]) -> list[dict[str, float]]:

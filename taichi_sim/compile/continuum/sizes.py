@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from taichi_sim.compile.continuum.limits import StepLimit
+from taichi_sim.compile.limits import StepLimit
 from taichi_sim.core.memory import refuse_beyond_memory
 from taichi_sim.scene.bodies import BodyParticles
 from taichi_sim.scene.paths import Quantity
@@ -24,9 +24,8 @@ def substeps_per_frame(scene: Scene, limit: StepLimit) -> int:
             f"a rollout would take {scene.frames * frame_dt / step:.2g} substeps of {step:.3g} s, more than "
             f"{MOST_SUBSTEPS:.0e}: "
             + (
-                f"body {limit.body!r} has waves of {limit.wave_speed:.3g} m/s and particles of up to "
-                f"{limit.max_speed:.3g} m/s; check the units of stiffness, viscosity, density, gravity and velocities, "
-                "or make the duration shorter"
+                f"{limit.culprit} has {limit.why} and particles of up to {limit.max_speed:.3g} m/s; check the units of "
+                "stiffness, viscosity, density, gravity and velocities, or make the duration shorter"
                 if scene.solver.dt is None
                 else f"solver.dt is too small; leave it out (then {limit.text} s is taken)"
             )
@@ -36,9 +35,9 @@ def substeps_per_frame(scene: Scene, limit: StepLimit) -> int:
     dt = float(scene.solver.dt)
     if dt > limit.allowed * (1 + 1e-6):
         raise ValueError(
-            f"solver.dt = {dt:g} s is too large: allowed is {limit.text} s (body {limit.body!r}: waves of "
-            f"{limit.wave_speed:.3g} m/s, particles of up to {limit.max_speed:.3g} m/s, spacing "
-            f"{float(scene.domain.spacing or 0):g} m)"
+            f"solver.dt = {dt:g} s is too large: allowed is {limit.text} s ({limit.culprit}: {limit.why}, particles of "
+            f"up to {limit.max_speed:.3g} m/s"
+            + (f", spacing {float(scene.domain.spacing or 0):g} m)" if limit.table == "bodies" else ")")
         )
     return max(1, int(np.ceil(frame_dt / dt * (1 - 1e-9))))
 

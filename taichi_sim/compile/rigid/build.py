@@ -2,8 +2,12 @@
 
 import numpy as np
 
+from taichi_sim.compile.binding import Values
+from taichi_sim.compile.drives import Actuators
 from taichi_sim.compile.rigid.family import RigidFamily
+from taichi_sim.compile.rigid.joints import Joints, links, numbered
 from taichi_sim.compile.rigid.matter import RigidMatter
+from taichi_sim.compile.rigid.motors import Motors
 from taichi_sim.compile.rigid.shapes import Shapes, Wall, touchables
 from taichi_sim.compile.rigid.start import RigidLoads, RigidStart
 from taichi_sim.compile.rigid.surfaces import Surfaces
@@ -12,7 +16,8 @@ from taichi_sim.scene.rigid import RigidGeometry
 from taichi_sim.scene.schema import Scene, wall_names
 from taichi_sim.scene.shapes.plane import Plane
 from taichi_sim.scene.shapes.shape import resolve_shape
-from taichi_sim.solvers.rigid.arrays import RigidPlan
+from taichi_sim.solvers.rigid.arrays import EventPlan, RigidPlan
+from taichi_sim.solvers.rigid.topology import topology
 
 #: Step of a scene without continua, s, unless ``solver.dt`` says otherwise: contact is implicit, so that accuracy and
 #: not stability chooses it.
@@ -20,7 +25,14 @@ STEP = 1e-3
 
 
 def rigid_family(
-    scene: Scene, bodies: list[RigidGeometry], known: dict[str, Quantity], first: int, envs: int
+    scene: Scene,
+    bodies: list[RigidGeometry],
+    known: dict[str, Quantity],
+    values: Values,
+    bounds: dict[str, tuple[np.ndarray, np.ndarray]],
+    actuators: Actuators,
+    first: int,
+    envs: int,
 ) -> RigidFamily:
     """The family of a resolved scene's rigid bodies; its points begin at ``first``.
 
@@ -28,7 +40,13 @@ def rigid_family(
     """
     dim = scene.dim
     walls = _walls(scene, known)
-    found = touchables(bodies, walls)
+    names = [body.name for body in bodies]
+    tree, loops = links(scene.joints, names, dim)
+    joined = {frozenset((link.parent, link.child)) for link in (*tree, *loops)}
+    found = touchables(bodies, walls, joined)
+    joints = tuple((link.kind, link.parent, link.child) for link in tree)
+    hung = topology(dim, len(bodies), joints, [link.path for link in tree])
+    tree = numbered(tree, hung)
     plan = RigidPlan(
         dim,
         envs,
@@ -39,6 +57,9 @@ def rigid_family(
         tuple(found.candidates),
         max(1, len(found.pairs)),
         found.capacity,
+        _events(names, bool(tree or loops), values, bounds),
+        joints,
+        tuple((link.kind, link.child, link.parent) for link in loops),
     )
     owner, arm = [], []
     for b, body in enumerate(bodies):
@@ -46,9 +67,11 @@ def rigid_family(
         arm += [np.zeros(dim), *(np.asarray(m.point, float) - body.pivot for m in body.table.markers.values())]
     shapes = Shapes(bodies, found, envs)
     start, matter = RigidStart(bodies, shapes, envs), RigidMatter(bodies, envs)
-    names = [body.name for body in bodies]
+    hinges = Joints(tree, loops, start, hung, envs)
+    motors = Motors(actuators, tree, hung.joint_freedoms)
     bindings = [
         RigidLoads(names, scene.frames, envs), matter, shapes, start, Surfaces(names, found.pairs, walls, envs),
+        hinges, motors,
     ]  # fmt: skip
     lower, upper = np.asarray(scene.domain.lower, float), np.asarray(scene.domain.upper, float)
     free = [scene.domain.wall(f"{a}_lower").kind == "periodic" for a in "xyz"[:dim]]
@@ -60,11 +83,27 @@ def rigid_family(
         start=start,
         matter=matter,
         shapes=shapes,
+        joints=hinges,
         owner=np.array(owner),
         arm=np.stack(arm),
         lower=np.where(free, -np.inf, lower),
         upper=np.where(free, np.inf, upper),
     )
+
+
+def _events(
+    names: list[str], jointed: bool, values: Values, bounds: dict[str, tuple[np.ndarray, np.ndarray]]
+) -> EventPlan | None:
+    """How impacts split a step, if any body may rebound. Raises ``ValueError`` where there are joints."""
+    for name in names:
+        path = f"rigid.{name}.restitution"
+        if values[path].any() or (path in bounds and np.any(bounds[path][1])):
+            if jointed:
+                raise ValueError(
+                    f"{path}: rebounds are for scenes without joints; set it to 0 and choose contact_damping instead"
+                )
+            return EventPlan()
+    return None
 
 
 def _walls(scene: Scene, known: dict[str, Quantity]) -> list[Wall]:

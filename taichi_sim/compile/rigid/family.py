@@ -7,6 +7,7 @@ import numpy as np
 from taichi_sim.compile.binding import Binding, Values
 from taichi_sim.compile.family import Family, State, add
 from taichi_sim.compile.rigid.attitude import lift, lift_vjp, matrices, matrices_vjp, spin_matrices, spin_matrices_vjp
+from taichi_sim.compile.rigid.joints import Joints
 from taichi_sim.compile.rigid.matter import RigidMatter
 from taichi_sim.compile.rigid.shapes import Shapes
 from taichi_sim.compile.rigid.start import Motion, RigidStart
@@ -15,6 +16,7 @@ from taichi_sim.runtime import Runtime
 from taichi_sim.scene.rigid import RigidGeometry
 from taichi_sim.solvers.rigid.arrays import RigidPlan, footprint
 from taichi_sim.solvers.rigid.solver import RigidSolver, RigidTrouble
+from taichi_sim.solvers.rigid.topology import BALL
 from taichi_sim.timeline.schedule import Costs
 
 
@@ -33,6 +35,7 @@ class RigidFamily(Family):
     start: RigidStart
     matter: RigidMatter
     shapes: Shapes
+    joints: Joints
     owner: np.ndarray
     arm: np.ndarray
     lower: np.ndarray
@@ -54,9 +57,9 @@ class RigidFamily(Family):
         return RigidSolver(runtime, self.plan, substeps, frames, segment + 1, plain)
 
     def begin(self, values: Values) -> State:
-        return self._points(values, self.start.motion(values))
+        return self._points(values, self.joints.forward(values, self.start.motion(values)))
 
-    def check(self, start: State) -> None:
+    def check(self, values: Values, start: State) -> None:
         where = start["x"][:, self.centres]
         outside = ((where < self.lower) | (where > self.upper)).any(axis=2)
         if outside.any():
@@ -75,8 +78,12 @@ class RigidFamily(Family):
 
     def first(self, values: Values, start: State) -> dict[str, np.ndarray]:
         rows = self.plan.envs * self.plan.bodies
-        state = {name: value.reshape(rows, -1) for name, value in self.start.motion(values).items()}
-        return {**state, "kick": np.zeros(self.plan.envs), "touching": np.zeros(rows)}
+        motion = self.joints.forward(values, self.start.motion(values))
+        state = {name: value.reshape(rows, -1) for name, value in motion.items()}
+        state |= {"kick": np.zeros(self.plan.envs), "touching": np.zeros(rows)}
+        if self.plan.topology.joint_freedoms:
+            state |= {name: value.reshape(-1) for name, value in self.joints.state(values).items()}
+        return state
 
     def apply(self, values: Values, solver: RigidSolver) -> None:
         for binding in self.bindings:
@@ -85,7 +92,22 @@ class RigidFamily(Family):
 
     def look(self, solver: RigidSolver, k: int, names: tuple[str, ...]) -> State:
         found = self._points(self._values, self._motion(solver, k, bool({"v", "C"} & set(names))))
+        if "q" in names:
+            found |= self._along(solver, k)
         return {name: found[name] for name in names}
+
+    def _along(self, solver: RigidSolver, k: int) -> State:
+        """``q`` and ``rate`` (envs, freedoms of joints) of slot ``k``; q of a ball is not a number."""
+        envs, count = self.plan.envs, self.plan.topology.joint_freedoms
+        if not count:
+            return {"q": np.zeros((envs, 0)), "rate": np.zeros((envs, 0))}
+        coordinate = np.asarray(solver.store.view("coordinate")[k], np.float64).reshape(envs, -1)
+        q = np.full((envs, count), np.nan)
+        for link in self.joints.tree:
+            if link.kind != BALL:
+                q[:, link.freedoms] = coordinate[:, link.coordinates]
+        rate = solver.synchronous_rate(k).astype(np.float64).reshape(envs, -1)[:, :count]
+        return {"q": q, "rate": rate}
 
     def _motion(self, solver: RigidSolver, k: int, moving: bool) -> Motion:
         shape = (self.plan.envs, self.plan.bodies, -1)
@@ -166,24 +188,30 @@ class RigidFamily(Family):
         for name in ("position", "rotation"):
             target = solver.store.view(f"d_{name}")
             solver.store.write(f"d_{name}", target + found[name].reshape(rows, -1).astype(target.dtype))
-        if found["velocity"].any() or found["spin"].any():
-            solver.add_velocity_adjoint(k, found["velocity"].reshape(rows, -1), found["spin"].reshape(rows, -1))
+        rate = bars.get("rate", np.zeros(0))
+        if found["velocity"].any() or found["spin"].any() or rate.any():
+            v_bar, w_bar = (found[name].reshape(rows, -1) for name in ("velocity", "spin"))
+            solver.add_velocity_adjoint(k, v_bar, w_bar, rate.reshape(-1) if rate.size else None)
+        if (q_bar := bars.get("q", np.zeros(0))).any():
+            target = solver.store.view("d_coordinate").reshape(self.plan.envs, -1)
+            for link in self.joints.tree:
+                if link.kind != BALL:
+                    target[:, link.coordinates] += q_bar[:, link.freedoms].astype(target.dtype)
+            solver.store.write("d_coordinate", target.reshape(-1))
 
     def forget(self) -> None:
         self._direct = {}
 
     def pullback(self, values: Values, solver: RigidSolver) -> Values:
+        if self.plan.jointed:  # what was added to poses in the first slot belongs to coordinates
+            solver.backward(0, 0)
         total: Values = dict(self._direct)
         for binding in self.bindings:
             add(total, binding.pullback(values, solver))
         return total
 
-    def pullback_start(self, values: Values, bars: State, mass: np.ndarray, inertia: np.ndarray | None) -> Values:
+    def pullback_mass(self, values: Values, mass: np.ndarray, inertia: np.ndarray | None) -> Values:
         total: Values = {}
-        if any(bar.any() for bar in bars.values()):
-            motion, direct = self._points_vjp(values, self.start.motion(values), bars)
-            add(total, direct)
-            add(total, self.start.vjp(values, motion))
         if mass.any() or (inertia is not None and inertia.any()):
             mass_bar = np.zeros((self.plan.envs, self.plan.bodies))
             self._gather(mass, mass_bar)

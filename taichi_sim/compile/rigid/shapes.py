@@ -4,7 +4,9 @@ Body axes are those of the shape before the pose, about its pivot, so that ``sca
 offsets alike.
 """
 
+import fnmatch
 import itertools
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -51,8 +53,11 @@ class Touchables:
     capacity: int = 0
 
 
-def touchables(bodies: list[RigidGeometry], walls: list[Wall]) -> Touchables:
-    """Everything that may touch in a scene; bodies named in each other's ``no_contact`` do not."""
+def touchables(
+    bodies: list[RigidGeometry], walls: list[Wall], joined: Set[frozenset[int]] = frozenset()
+) -> Touchables:
+    """Everything that may touch in a scene. Pairs ``joined`` by a joint do not, nor those named in ``no_contact``,
+    where ``*`` stands for anything."""
     found = Touchables()
     dim = len(bodies[0].pivot)
     spheres: list[list[int]] = []
@@ -76,7 +81,8 @@ def touchables(bodies: list[RigidGeometry], walls: list[Wall]) -> Touchables:
             found.pairs.append(Pair(b, wall=w))
             found.candidates += [(POINT_PLANE, i, -1 - w, len(found.pairs) - 1) for i in ends]
     for a, b in itertools.combinations(range(len(bodies)), 2):
-        if bodies[b].name in bodies[a].table.no_contact or bodies[a].name in bodies[b].table.no_contact:
+        apart = _avoids(bodies[a], bodies[b].name) or _avoids(bodies[b], bodies[a].name)
+        if apart or frozenset((a, b)) in joined:
             continue
         found.pairs.append(Pair(a, b))
         s = len(found.pairs) - 1
@@ -90,6 +96,10 @@ def touchables(bodies: list[RigidGeometry], walls: list[Wall]) -> Touchables:
     room = {POINT_PLANE: 1, POINT_POINT: 1, POINT_BOX: 1, BOX_BOX: 2**dim}
     found.capacity = min(sum(room[kind] for kind, *_ in found.candidates), 64 * len(bodies))
     return found
+
+
+def _avoids(body: RigidGeometry, other: str) -> bool:
+    return any(fnmatch.fnmatchcase(other, pattern) for pattern in body.table.no_contact)
 
 
 def _add_box(found: Touchables, body: int, box: Box, pivot: np.ndarray) -> None:

@@ -27,6 +27,10 @@ class Box(Shape):
     def moments(self) -> tuple[float, np.ndarray]:
         return float(np.prod(self.upper - self.lower)), (self.lower + self.upper) / 2
 
+    def spread(self) -> np.ndarray:
+        size = self.upper - self.lower
+        return np.prod(size) / 12 * np.diag(size**2)
+
     def signed_distance(self, points: np.ndarray) -> np.ndarray:
         beyond = np.maximum(self.lower - points, points - self.upper)
         return np.linalg.norm(np.maximum(beyond, 0.0), axis=1) + np.minimum(beyond.max(axis=1), 0.0)

@@ -28,6 +28,9 @@ class MeshShape(Shape):
     def moments(self) -> tuple[float, np.ndarray]:
         return self.mesh.volume, self.mesh.centre.copy()
 
+    def spread(self) -> np.ndarray:
+        return self.mesh.spread.copy()
+
     def contains(self, points: np.ndarray) -> np.ndarray:
         return self.mesh.contains(points)
 
@@ -48,8 +51,13 @@ def _build(values: dict[str, Any], dim: int, context: Context) -> Shape:
         return Nothing(3)
     path = values["file"]
     mesh, unit = load_mesh(path, values["repair"])
-    placed = place(mesh, values["scale"], rotation_matrix(values["rotation"], 3), values["position"])
+    scale = values["scale"] * values["stretch"]
+    placed = place(mesh, scale, rotation_matrix(values["rotation"], 3), values["position"])
     return MeshShape(placed, path.name, values["scale"], unit)
+
+
+def _verify(values: dict[str, Any], dim: int) -> list[tuple[str, str]]:
+    return [] if np.all(values["stretch"]) else [("stretch", "must not be zero along any axis")]
 
 
 shapes.add(
@@ -59,11 +67,20 @@ shapes.add(
         parameters=(
             Parameter("file", "", None, "mesh file", kind="file", differentiable=False),
             Parameter("scale", "m", 1.0, "metres per file unit", low=0.0, low_open=True, differentiable=False),
+            Parameter(
+                "stretch",
+                "1",
+                1.0,
+                "factor along each axis of the file; negative: mirrored",
+                (3,),
+                differentiable=False,
+            ),
             Parameter("rotation", "rad", 0.0, "turn about the file's origin", shape=(3,), differentiable=False),
             Parameter("position", "m", 0.0, "where the file's origin goes", shape=(3,), differentiable=False),
             Parameter("repair", "", False, "fill holes of the surface", kind="flag", differentiable=False),
         ),
         build=_build,
         dims=(3,),
+        verify=_verify,
     )
 )

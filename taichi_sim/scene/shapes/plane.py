@@ -26,6 +26,9 @@ class Plane(Shape):
     def moments(self) -> tuple[float, np.ndarray]:
         raise ValueError("a plane has no volume; it can be an obstacle, a region or cut a shape")
 
+    def spread(self) -> np.ndarray:
+        raise ValueError("a plane has no volume; it can be an obstacle, a region or cut a shape")
+
     def signed_distance(self, points: np.ndarray) -> np.ndarray:
         return (points - self.point) @ self.normal
 

@@ -32,6 +32,12 @@ class Polygon(Shape):
         area = cross.sum() / 2
         return float(area), origin + (cross[:, None] * (a + b)).sum(axis=0) / (6 * area)
 
+    def spread(self) -> np.ndarray:
+        a = self.points - self.centre
+        b = np.roll(a, -1, axis=0)
+        cross = a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
+        return np.einsum("e,vei,vej->ij", cross, (both := np.stack([a, b, a + b])), both) / 24
+
     def _each(self, points: np.ndarray, per_edge: Any) -> np.ndarray:
         step = max(PAIRS // len(self.points), 1)
         parts = [per_edge(points[i : i + step, None]) for i in range(0, len(points), step)]

@@ -27,6 +27,9 @@ class Sphere(Shape):
         volume = np.pi * self.radius**2 if self.dim == 2 else 4 / 3 * np.pi * self.radius**3
         return float(volume), self.center.copy()
 
+    def spread(self) -> np.ndarray:
+        return self.volume * self.radius**2 / (self.dim + 2) * np.eye(self.dim)
+
     def signed_distance(self, points: np.ndarray) -> np.ndarray:
         return np.linalg.norm(points - self.center, axis=1) - self.radius
 
@@ -54,6 +57,22 @@ class Capsule(Shape):
         length, r = float(np.linalg.norm(self.end - self.start)), self.radius
         volume = 2 * r * length + np.pi * r**2 if self.dim == 2 else np.pi * r**2 * (length + 4 / 3 * r)
         return float(volume), (self.start + self.end) / 2
+
+    def spread(self) -> np.ndarray:
+        """The middle (a rectangle or cylinder) and two half discs or balls, moved out by half the length."""
+        axis = self.end - self.start
+        length, r = float(np.linalg.norm(axis)), self.radius
+        half = length / 2
+        if self.dim == 2:
+            middle, cap, reach = 2 * r * length, np.pi * r**2 / 2, 4 * r / (3 * np.pi)
+        else:
+            middle, cap, reach = np.pi * r**2 * length, 2 / 3 * np.pi * r**3, 3 * r / 8
+        ends = (
+            2 * cap * r**2 / (self.dim + 2)
+        )  # of both caps, in every direction, about the middles of their flat sides
+        along = middle * length**2 / 12 + ends + 2 * cap * half * (2 * reach + half)
+        across = middle * r**2 / (self.dim + 1) + ends
+        return _about_axis(axis / length, along, across)
 
     def signed_distance(self, points: np.ndarray) -> np.ndarray:
         axis = self.end - self.start
@@ -94,6 +113,9 @@ class Cylinder(Shape):
     def moments(self) -> tuple[float, np.ndarray]:
         return float(np.pi * self.radius**2 * self.length), (self.start + self.end) / 2
 
+    def spread(self) -> np.ndarray:
+        return self.volume * _about_axis(self.axis, self.length**2 / 12, self.radius**2 / 4)
+
     def signed_distance(self, points: np.ndarray) -> np.ndarray:
         from_middle = points - (self.start + self.end) / 2
         along = from_middle @ self.axis
@@ -109,6 +131,11 @@ class Cylinder(Shape):
         r, half = self.radius, self.length / 2
         profile = np.array([[0, -half], [r, -half], [r, half], [0, half]])
         return _turned(profile, (self.start + self.end) / 2, self.axis)
+
+
+def _about_axis(axis: np.ndarray, along: float, across: float) -> np.ndarray:
+    """The symmetric matrix (dim, dim) with eigenvalue ``along`` for the unit vector ``axis``, else ``across``."""
+    return across * np.eye(len(axis)) + (along - across) * np.outer(axis, axis)
 
 
 def _circle() -> np.ndarray:

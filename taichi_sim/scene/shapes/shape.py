@@ -62,6 +62,13 @@ class Shape(ABC):
         """Volume (m³; in 2-D m², times a metre) and centre of volume (dim,)."""
 
     @abstractmethod
+    def spread(self) -> np.ndarray:
+        """Second moment of volume about the centre, ∫(x − c)(x − c)ᵀ dV (dim, dim), m⁵ (2-D: m⁴, times a metre).
+
+        Density times tr(S) I − S is the inertia of the body (2-D: density times tr S).
+        """
+
+    @abstractmethod
     def signed_distance(self, points: np.ndarray) -> np.ndarray:
         """Distance (n,) from ``points`` (n, dim) to the boundary, negative inside; exact, or never too large."""
 
@@ -285,6 +292,9 @@ class Nothing(Shape):
 
     def moments(self) -> tuple[float, np.ndarray]:
         return 0.0, np.zeros(self.dim)
+
+    def spread(self) -> np.ndarray:
+        return np.zeros((self.dim, self.dim))
 
     def signed_distance(self, points: np.ndarray) -> np.ndarray:
         return np.full(len(points), np.inf)

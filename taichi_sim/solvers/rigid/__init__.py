@@ -7,6 +7,14 @@ A step from slot ``k`` to ``k + 1`` (composed in ``step``):
 3. ``newton``    the velocity that satisfies momentum balance and the law of contact (``law``) at once
 4. ``rotation``  drift of the poses with that velocity
 
+Where bodies rebound (``RigidPlan.events``), impacts split a step: ``events`` finds them and ends the flight to each at
+its time, ``impact`` gives the velocities after it.
+
+Bodies may hang on joints (``topology``): trees in reduced coordinates. ``pose`` places the links, ``dynamics`` has the
+mass matrix and the kick, ``drive`` what acts along a joint, ``closure`` what closes a loop; ``tree`` leads from
+velocities of joints to those of bodies and back, so that contact sees every body alike. ``mechanism`` is the same on
+the host.
+
 Inside, everything is three-dimensional: a plane body is one that moves in z = 0 and turns about z. What differs between
 2-D and 3-D is how arrays store it, and that stands in ``rotation``. Every forward function has its hand-written adjoint
 directly beneath it. Environments are independent; each is stepped by one task, so that no sum depends on threads.

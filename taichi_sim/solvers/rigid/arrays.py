@@ -5,12 +5,36 @@ from dataclasses import dataclass
 import numpy as np
 
 from taichi_sim.core.array import Array
+from taichi_sim.solvers.rigid.topology import Topology, topology
 
 #: Kinds of contact candidates: what is looked at in every step.
 POINT_PLANE, POINT_POINT, BOX_BOX, POINT_BOX = 0, 1, 2, 3
 
 #: Kind of a contact with an edge through a vertex, plus the plane whose normal it runs along.
 POINT_EDGE = 16
+
+
+@dataclass(frozen=True)
+class EventPlan:
+    """How impacts split a step (``events``): at most ``most`` in a step, after which contact is compliant.
+
+    ``threshold`` is the speed of approach from which an impact rebounds, m/s; ``touch`` the gap below which bodies
+    touch, m (about 1e-5 of their size). ``reserve`` impacts a step are kept for the adjoint, on the average over a
+    segment and in each environment.
+    """
+
+    most: int = 8
+    threshold: float = 0.05
+    touch: float = 1e-5
+    reserve: int = 2
+
+    def __post_init__(self) -> None:
+        if self.most < 1 or self.reserve < 1 or not self.threshold > 0 or not self.touch > 0:
+            raise ValueError(f"events: most, reserve, threshold and touch must be above 0, got {self}")
+
+    def pool(self, slots: int) -> int:
+        """Slots that hold the pieces of steps, two for each impact."""
+        return 2 * (self.reserve * (slots - 1) + self.most)
 
 
 @dataclass(frozen=True)
@@ -21,7 +45,9 @@ class RigidPlan:
     the body that carries plane ``i``, -1 for the world. ``boxes[i]`` names the first of the ``2^dim`` points of box
     ``i`` and the first of its ``2 dim`` planes, in the order -x, +x, -y, ... ``candidates`` are (kind, a, b, surface):
     a point and a plane, two points, two boxes, or a point and a box. ``capacity`` is the room for contacts of one
-    environment.
+    environment. Without ``events`` contact is compliant only, and ``restitution`` is not looked at. ``joints`` are
+    (kind, parent, child) and ``closures`` (kind, a, b), kinds of ``topology``, bodies or -1 for the world; with them
+    there are no events.
     """
 
     dim: int
@@ -33,11 +59,28 @@ class RigidPlan:
     candidates: tuple[tuple[int, int, int, int], ...] = ()
     surfaces: int = 1
     capacity: int = 0
+    events: EventPlan | None = None
+    joints: tuple[tuple[int, int, int], ...] = ()
+    closures: tuple[tuple[int, int, int], ...] = ()
+
+    @property
+    def jointed(self) -> bool:
+        """Whether bodies hang on joints, or are tied by closures."""
+        return bool(self.joints or self.closures)
+
+    @property
+    def topology(self) -> Topology:
+        """Who hangs on whom."""
+        return topology(self.dim, self.bodies, self.joints)
 
     @property
     def freedoms(self) -> int:
         """Degrees of freedom of one environment."""
-        return self.bodies * (3 if self.dim == 2 else 6)
+        return self.topology.freedoms
+
+    def pool(self, slots: int) -> int:
+        """Slots beyond those of steps, for the pieces of steps that impacts split."""
+        return self.events.pool(slots) if self.events else 0
 
 
 def declare(dim: int) -> tuple[Array, ...]:
@@ -56,6 +99,8 @@ def declare(dim: int) -> tuple[Array, ...]:
         Array("velocity", v, "body", "state", "m/s", "of the centre of mass, half a kick behind the position"),
         Array("spin", turn, "body", "state", "rad/s", "angular velocity in world axes, half a kick behind"),
         Array("kick", (), "env", "state", "s", "length of the last drift: velocities stand at t - kick/2"),
+        Array("coordinate", (), "coordinate", "state", "rad, m", "of a hinge or a slide; a ball has a quaternion"),
+        Array("rate", (), "joint_freedom", "state", "rad/s, m/s", "velocity of a joint, half a kick behind"),
         Array("touching", (), "body", "state", "1", "1 where contact acted in the last step", differentiable=False),
     )
     parameters = (
@@ -70,12 +115,38 @@ def declare(dim: int) -> tuple[Array, ...]:
         param("stiffness", (), "surface", "N/m", "k, normal stiffness of a point of contact"),
         param("damping", (), "surface", "s/m", "d, Hunt-Crossley damping"),
         param("stiction", (), "surface", "m/s", "vs, sliding speed below which friction falls off"),
+        param("restitution", (), "surface", "1", "e, speed after an impact over the speed before"),
         param("gravity", v, "env", "m/s²", "acceleration of everything"),
         param("dt", (), "env", "s", "step"),
+        param("parent_anchor", v, "joint", "m", "the joint in the axes of the parent, or the world"),
+        param("child_anchor", v, "joint", "m", "the joint in the axes of the child"),
+        param("joint_axis", v, "joint", "1", "unit axis of a hinge or a slide in the axes of the parent"),
+        param("mount", attitude, "joint", "1", "attitude of the child in the parent where the coordinate is 0"),
+        param("armature", (), "joint_freedom", "kg m², kg", "inertia of what the joint drives along"),
+        param("joint_damping", (), "joint_freedom", "N m s, N s/m", "viscous friction"),
+        param("joint_stiffness", (), "joint_freedom", "N m, N/m", "spring"),
+        param("joint_rest", (), "joint_freedom", "rad, m", "where the spring is at rest"),
+        param("joint_lower", (), "joint_freedom", "rad, m", "lower limit"),
+        param("joint_upper", (), "joint_freedom", "rad, m", "upper limit"),
+        param("limit_stiffness", (), "joint_freedom", "N m, N/m", "stiffness of the limits"),
+        param("limit_damping", (), "joint_freedom", "s/rad, s/m", "Hunt-Crossley damping of the limits"),
+        param("joint_friction", (), "joint_freedom", "N m, N", "dry friction"),
+        param("joint_stiction", (), "joint_freedom", "rad/s, m/s", "velocity below which dry friction falls off"),
+        param("drive_stiffness", (), "joint_freedom", "N m, N/m", "kp of the drive"),
+        param("drive_damping", (), "joint_freedom", "N m s, N s/m", "kd of the drive"),
+        param("drive_limit", (), "joint_freedom", "N m, N", "the most the drive gives"),
+        param("closure_anchor", v, "closure_side", "m", "where a closure holds A, and B, in their axes"),
+        param("closure_axis", (3,), "closure_side", "1", "unit axis a hinge holds, in the axes of A, and of B; 3-D"),
+        param("closure_mount", attitude, "closure", "1", "attitude of A in B that a weld holds"),
+        param("closure_stiffness", (), "closure", "N/m", "of the places"),
+        param("closure_turning", (), "closure", "N m", "of the attitudes"),
     )
     inputs = (
         Array("force", v, "body", "input", "N", "applied at the centre of mass, world axes"),
         Array("torque", turn, "body", "input", "N m", "applied, world axes"),
+        Array("joint_force", (), "joint_freedom", "input", "N m, N", "torque or force of an actuator"),
+        Array("target", (), "joint_freedom", "input", "rad, m", "coordinate the drive goes for"),
+        Array("target_rate", (), "joint_freedom", "input", "rad/s, m/s", "velocity the drive goes for"),
     )
 
     def scratch(name: str, element: tuple, domain: str | tuple[str, ...], doc: str, dtype: str = "real") -> Array:
@@ -86,24 +157,45 @@ def declare(dim: int) -> tuple[Array, ...]:
         scratch("turned_bar", (3, 3), "body", "its adjoint"),
         scratch("velocity_out", v, "body", "synchronous velocity, or its adjoint"),
         scratch("spin_out", turn, "body", "synchronous spin, or its adjoint"),
+        scratch("rate_out", (), "joint_freedom", "synchronous velocity of joints, or its adjoint"),
         scratch("arm", (3,), "point", "points from the centre of mass, world axes"),
         scratch("arm_bar", (3,), "point", "its adjoint"),
         scratch("face", (4,), "plane", "normal in world axes, offset from the centre of mass"),
         scratch("face_bar", (4,), "plane", "its adjoint"),
         scratch("inertia_world", (3, 3), "body", "inertia in world axes"),
         scratch("heft", (), "body", "mass, as the velocity problem takes it"),
-        scratch("dof", (), ("freedom", "column"), "columns of newton.py, a row a degree of freedom"),
+        scratch("dof", (), ("motions", "column"), "columns of newton.py, a row a degree of freedom"),
         scratch("matrix", (), "square", "matrix of the velocity problem, rows one after the other"),
+        scratch("reduced", (), ("tree_freedom", "column"), "the same columns, a row a degree of freedom with joints"),
+        scratch("motion", (6,), "tree_freedom", "what a degree of freedom adds to its body: sliding, turning"),
+        scratch("motion_bar", (6,), "tree_freedom", "its adjoint"),
+        scratch("lever", (6,), "tree_body", "from the parent's centre of mass to the joint, to the body's"),
+        scratch("lever_bar", (6,), "tree_body", "its adjoint"),
+        scratch("jacobian", (3,), "tree_freedom", "three rows of a contact"),
+        scratch("composite", (4,), "tree_body", "mass and centre of mass of a branch"),
+        scratch("composite_inertia", (3, 3), "tree_body", "its inertia"),
+        scratch("mass_matrix", (), "tree_square", "of the degrees of freedom"),
+        scratch("factor", (), "tree_square", "its Cholesky factor"),
+        scratch("row", (11,), "joint_freedom", "what acts along a joint, columns of drive.py"),
+        scratch("bond", (13,), "closure_row", "closures of the step, columns of closure.py"),
+        scratch("link", (6,), "link", "parent, kind, joint, first degree of freedom, their number, coordinate", "int"),
+        scratch("order", (), "link", "bodies, parents first", "int"),
+        scratch("closure", (3,), "closures", "kind, A, B", "int"),
         scratch("contact", (17,), "room", "contacts of the step, columns of geometry.py"),
         scratch("contact_body", (2,), "room", "their bodies A and B, -1 for the world", "int"),
         scratch("taped", (4,), ("slot", "room"), "contacts of every step: kind, a, b, surface", "int"),
-        scratch("taped_count", (2,), ("slot", "env"), "contacts of every step, factorisations of its solve", "int"),
+        scratch("taped_count", (3,), ("slot", "env"), "contacts of every step, factorisations, law (law.py)", "int"),
+        scratch("chain", (2,), ("slot", "env"), "pieces of every step: first slot in the pool, impacts", "int"),
+        scratch("piece", (2,), ("pool", "env"), "before an impact: flight, 1 if the gap set it; after: rest, scale"),
+        scratch("flown", (6,), ("pool", "body"), "velocity and spin the flight to an impact would have ended with"),
+        scratch("pool", (), "three", "most impacts in a step, first slot of the pool, its end", "int"),
+        scratch("event_settings", (), "four", "threshold [m/s], touch [m], stiffness of impacts, resolution of time"),
         scratch("candidate", (4,), "candidate", "kind, a, b, surface", "int"),
         scratch("point_body", (), "points", "body of a point", "int"),
         scratch("plane_body", (), "planes", "body of a plane, -1 for the world", "int"),
         scratch("box", (2,), "box", "first point, first plane", "int"),
         scratch("settings", (), "settings", "tolerance of the solve, margin of detection [m]"),
-        scratch("extent", (), "extent", "bodies, points, planes, surfaces, candidates, capacity", "int"),
+        scratch("extent", (), "extent", "sizes of an environment, in the order of the solver", "int"),
         scratch("flag", (3,), "env", "kind, slot, detail of what went wrong", "int"),
     )
     return state + parameters + inputs + work
@@ -111,23 +203,39 @@ def declare(dim: int) -> tuple[Array, ...]:
 
 def domain_sizes(p: RigidPlan, slots: int) -> dict[str, int]:
     """Sizes of all domains."""
+    t = p.topology
+    trees = p.envs if p.jointed else 0
     return {
         "body": p.envs * p.bodies,
         "env": p.envs,
         "point": p.envs * len(p.point_body),
         "plane": p.envs * len(p.plane_body),
         "surface": p.envs * p.surfaces,
-        "freedom": p.envs * p.freedoms,
-        "square": p.envs * p.freedoms**2,
+        "motions": p.envs * p.bodies * (3 if p.dim == 2 else 6),
+        "tree_body": trees * p.bodies,
+        "tree_freedom": trees * t.freedoms,
+        "tree_square": trees * t.freedoms**2,
+        "coordinate": p.envs * t.coordinates,
+        "joint": p.envs * len(p.joints),
+        "joint_freedom": p.envs * t.joint_freedoms,
+        "closure": p.envs * len(p.closures),
+        "closure_side": 2 * p.envs * len(p.closures),
+        "closure_row": 2 * p.envs * len(p.closures),
+        "closures": len(p.closures),
+        "link": p.bodies,
+        "square": p.envs * t.freedoms**2,
         "room": p.envs * max(1, p.capacity),
-        "slot": slots,
+        "slot": slots + p.pool(slots),
+        "pool": p.pool(slots),
         "candidate": len(p.candidates),
         "points": len(p.point_body),
         "planes": len(p.plane_body),
         "box": len(p.boxes),
-        "column": 6,
+        "column": 13 if p.jointed else 6,
         "settings": 2,
-        "extent": 6,
+        "extent": 11,
+        "three": 3,
+        "four": 4,
     }
 
 
@@ -138,7 +246,7 @@ def footprint(plan: RigidPlan, precision: str, frames: int, slots: int) -> int:
     for a in declare(plan.dim):
         count = int(np.prod(a.domain_shape(sizes), dtype=np.int64))
         each = a.bytes_each(precision, plan.dim)
-        lead = {"state": slots, "input": frames}.get(a.role, 1)
+        lead = {"state": sizes["slot"], "input": frames}.get(a.role, 1)
         total += lead * count * each
         if a.role == "state" and a.differentiable:
             total += count * each

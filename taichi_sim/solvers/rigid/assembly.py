@@ -5,8 +5,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from taichi_sim.solvers.rigid.arrays import BOX_BOX, POINT_BOX, POINT_PLANE, POINT_POINT, RigidPlan
+from taichi_sim.core.errors import unknown
+from taichi_sim.solvers.rigid.arrays import BOX_BOX, POINT_BOX, POINT_PLANE, POINT_POINT, EventPlan, RigidPlan
+from taichi_sim.solvers.rigid.attitude import attitude_matrix, quaternion, relative_attitude
 from taichi_sim.solvers.rigid.solver import RigidSolver
+from taichi_sim.solvers.rigid.topology import BALL, HINGE, KINDS, LOOSE, coordinates_of, freedoms_of, topology
+
+#: A limit that is never reached; infinity would give 0 times infinity.
+NEVER = 1e20
 
 
 @dataclass
@@ -33,6 +39,29 @@ def sphere_inertia(mass: float, radius: float, dim: int) -> np.ndarray:
     return np.array([0.4 * mass * radius**2] * 3 + [0.0] * 3)
 
 
+#: Arrays of what acts along a joint by the name of the argument of :meth:`Assembly.joint`, and their defaults.
+LAW = {
+    "armature": ("armature", 0.0), "damping": ("joint_damping", 0.0), "stiffness": ("joint_stiffness", 0.0),
+    "rest": ("joint_rest", 0.0), "lower": ("joint_lower", -NEVER), "upper": ("joint_upper", NEVER),
+    "limit_stiffness": ("limit_stiffness", 1e4), "limit_damping": ("limit_damping", 1.0),
+    "friction": ("joint_friction", 0.0), "stiction": ("joint_stiction", 1e-3), "kp": ("drive_stiffness", 0.0),
+    "kd": ("drive_damping", 0.0), "limit": ("drive_limit", NEVER),
+}  # fmt: skip
+
+#: What of it a ball has: it has no angle to compare with.
+OF_BALLS = ("armature", "damping", "friction", "stiction")
+
+
+@dataclass
+class _Joint:
+    name: str
+    kind: int
+    parent: int
+    child: int
+    values: dict[str, np.ndarray]
+    law: dict[str, float]
+
+
 class Assembly:
     """Collects bodies and world planes, decides what may touch what, and fills a solver.
 
@@ -47,8 +76,11 @@ class Assembly:
         self._planes: list[tuple[int, np.ndarray, float]] = []
         self._boxes: list[tuple[int, int]] = []
         self._walls: list[int] = []
+        self.joints: list[_Joint] = []
+        self.closures: list[_Joint] = []
         self.values = {
-            "friction": 0.5, "stiffness": 1e5, "damping": 5.0, "stiction": 1e-4, "dt": 1e-3,
+            "friction": 0.5, "stiffness": 1e5, "damping": 5.0, "stiction": 1e-4, "restitution": 0.0,
+            "dt": 1e-3,
         }  # fmt: skip
         self.gravity = np.zeros(dim)
 
@@ -104,11 +136,108 @@ class Assembly:
         self._walls.append(len(self._planes))
         self._planes.append((-1, unit, float(offset)))
 
+    def joint(
+        self,
+        kind: str,
+        parent: int,
+        child: int,
+        anchor: Sequence[float],
+        axis: Sequence[float] | None = None,
+        position: float | Sequence[float] = 0.0,
+        velocity: float | Sequence[float] = 0.0,
+        name: str = "",
+        **law: float,
+    ) -> int:
+        """Hang body ``child`` on ``parent`` (-1: the world); returns the number of the joint.
+
+        ``kind``: fixed, hinge, prismatic or ball (free: no joint). ``anchor`` [m] and ``axis`` (any length; none for a
+        hinge in 2-D) are given in the world at the poses of the bodies as they were added, where the joint's coordinate
+        is 0. From there it starts at ``position`` (rad or m; rotation vector of a ball) with ``velocity``; what was
+        given as the child's own pose and velocity no longer counts. ``law``: names of :data:`LAW`.
+        Raises ``ValueError`` naming the joint.
+        """
+        name = name or f"joint {len(self.joints)}"
+        values = self._place_joint(name, kind, parent, child, anchor, axis)
+        number = BALL if kind == "ball" and self.dim == 3 else HINGE if kind == "ball" else KINDS[kind]
+        for key, value in law.items():
+            if key not in LAW:
+                raise ValueError(f"{name}: {unknown('argument', key, LAW)}")
+            if number == BALL and key not in OF_BALLS:
+                raise ValueError(f"{name}: a ball has no {key}, only {', '.join(OF_BALLS)}")
+            if not np.isfinite(value) and key not in ("lower", "upper", "limit"):
+                raise ValueError(f"{name}: {key} must be finite, got {value}")
+            if value < 0 and key not in ("rest", "lower", "upper"):
+                raise ValueError(f"{name}: {key} must not be negative, got {value}")
+        size = freedoms_of(number, self.dim) if number != LOOSE else 0
+        values["coordinate"] = np.zeros(coordinates_of(number)) + (0.0 if number == BALL else position)
+        if number == BALL:
+            values["coordinate"] = quaternion(np.zeros(3) + position)
+        values["rate"] = np.zeros(size) + (velocity if size else 0.0)
+        whole = {array: float(np.clip(law.get(key, default), -NEVER, NEVER)) for key, (array, default) in LAW.items()}
+        self.joints.append(_Joint(name, number, parent, child, values, whole))
+        return len(self.joints) - 1
+
+    def closure(
+        self,
+        kind: str,
+        a: int,
+        b: int,
+        anchor: Sequence[float],
+        axis: Sequence[float] | None = None,
+        stiffness: float = 1e6,
+        turning: float = 1e4,
+        name: str = "",
+    ) -> int:
+        """Tie body ``a`` to ``b`` (-1: the world) where a tree has no place for a joint: a ball, a hinge, or fixed.
+
+        ``anchor`` and ``axis`` as of :meth:`joint`; ``stiffness`` [N/m] of the place and ``turning`` [N m] of the
+        attitude.
+        """
+        name = name or f"closure {len(self.closures)}"
+        if kind not in ("ball", "hinge", "fixed"):
+            raise ValueError(f"{name}: a loop can be closed by a ball, a hinge or a fixed joint, not by {kind!r}")
+        if not stiffness > 0 or not turning > 0:
+            raise ValueError(f"{name}: stiffness and turning must be above 0, got {stiffness} and {turning}")
+        values = self._place_joint(name, kind, b, a, anchor, axis)
+        law = {"closure_stiffness": stiffness, "closure_turning": turning}
+        self.closures.append(_Joint(name, KINDS[kind], b, a, values, law))
+        return len(self.closures) - 1
+
+    def _place_joint(
+        self, name: str, kind: str, parent: int, child: int, anchor: Sequence[float], axis: Sequence[float] | None
+    ) -> dict[str, np.ndarray]:
+        """Anchor, axis and attitude of a joint in the axes of its bodies."""
+        if kind not in KINDS:
+            raise ValueError(f"{name}: {unknown('kind', kind, KINDS)}")
+        for body in (parent, child):
+            if not -1 <= body < len(self.bodies):
+                raise ValueError(f"{name}: there is no body {body}; bodies are 0 … {len(self.bodies) - 1}")
+        if child < 0 and kind != "free" and parent < 0:
+            raise ValueError(f"{name}: both ends are the world")
+        given = np.zeros(self.dim) if axis is None else np.asarray(axis, float)
+        needed = kind == "prismatic" or (kind == "hinge" and self.dim == 3)
+        if needed and not np.linalg.norm(given) > 0:
+            raise ValueError(f"{name}: a {kind} joint needs an axis that is not zero, got {axis}")
+        out = {"mount": relative_attitude(self.dim, self._attitude(parent), self._attitude(child))}
+        for side, body in (("parent", parent), ("child", child)):
+            R = attitude_matrix(self.dim, self._attitude(body))
+            place = self.bodies[body].values["position"] if body >= 0 else np.zeros(self.dim)
+            out[f"{side}_anchor"] = R.T @ (np.asarray(anchor, float) - place)
+            out[f"{side}_axis"] = R.T @ (given / np.linalg.norm(given) if needed else given)
+        return out
+
+    def _attitude(self, body: int) -> np.ndarray:
+        unit = np.zeros(1) if self.dim == 2 else np.array([1.0, 0.0, 0.0, 0.0])
+        return np.asarray(self.bodies[body].values["rotation"], float) if body >= 0 else unit
+
     def candidates(self) -> list[tuple[int, int, int, int]]:
-        """All pairs of shapes of different bodies, and of shapes and walls."""
+        """All pairs of shapes of different bodies, and of shapes and walls; not of bodies that share a joint."""
+        neighbours = {(max(j.parent, j.child), min(j.parent, j.child)) for j in self.joints + self.closures}
         found = [(POINT_PLANE, i, w, 0) for w in self._walls for i in range(len(self._points))]
         for a in range(len(self.bodies)):
             for b in range(a):
+                if (a, b) in neighbours:
+                    continue
                 A, B = self.bodies[a], self.bodies[b]
                 found += [(POINT_POINT, i, j, 0) for i in A.spheres for j in B.spheres]
                 found += [(BOX_BOX, i, j, 0) for i in A.boxes for j in B.boxes]
@@ -116,14 +245,22 @@ class Assembly:
                 found += [(POINT_BOX, j, i, 0) for i in A.boxes for j in B.spheres]
         return found
 
-    def plan(self, envs: int = 1, capacity: int | None = None) -> RigidPlan:
-        """Sizes of the scene; ``capacity`` contacts at most an environment."""
+    def plan(self, envs: int = 1, capacity: int | None = None, events: EventPlan | None = None) -> RigidPlan:
+        """Sizes of the scene; ``capacity`` contacts at most an environment. Impacts are events where bodies rebound.
+
+        Raises ``ValueError`` naming the joint where bodies do not form a tree.
+        """
+        if events is None and self.values["restitution"] > 0.0:
+            events = EventPlan()
+        joints = tuple((j.kind, j.parent, j.child) for j in self.joints if j.kind != LOOSE)
+        topology(self.dim, len(self.bodies), joints, [j.name for j in self.joints if j.kind != LOOSE])
         found = self.candidates()
         room = {POINT_PLANE: 1, POINT_POINT: 1, POINT_BOX: 1, BOX_BOX: 2**self.dim}
         most = min(sum(room[kind] for kind, *_ in found), 64 * max(1, len(self.bodies)))
         return RigidPlan(
             self.dim, envs, len(self.bodies), tuple(b for b, *_ in self._points), tuple(b for b, *_ in self._planes),
-            tuple(self._boxes), tuple(found), 1, most if capacity is None else capacity,
+            tuple(self._boxes), tuple(found), 1, most if capacity is None else capacity, events, joints,
+            tuple((c.kind, c.child, c.parent) for c in self.closures),
         )  # fmt: skip
 
     def fill(self, solver: RigidSolver) -> None:
@@ -148,6 +285,21 @@ class Assembly:
             name: np.concatenate([[b.values[name] for b in self.bodies]] * envs)
             for name in ("position", "rotation", "velocity", "spin")
         }
+        real = [j for j in self.joints if j.kind != LOOSE]
+        for array, key in (("parent_anchor", "parent_anchor"), ("child_anchor", "child_anchor"),
+                           ("joint_axis", "parent_axis"), ("mount", "mount")):  # fmt: skip
+            write(array, [j.values[key] for j in real])
+        for array, _ in LAW.values():
+            write(array, [j.law[array] for j in real for _ in j.values["rate"]])
+        for array in ("closure_stiffness", "closure_turning"):
+            write(array, [c.law[array] for c in self.closures])
+        write("closure_mount", [c.values["mount"] for c in self.closures])
+        sides = [(c.values, side) for c in self.closures for side in ("child", "parent")]
+        write("closure_anchor", [values[f"{side}_anchor"] for values, side in sides])
+        write("closure_axis", [np.append(values[f"{side}_axis"], np.zeros(3 - self.dim)) for values, side in sides])
+        for name in ("coordinate", "rate"):
+            if real and sum(len(j.values[name]) for j in real):
+                state[name] = np.concatenate([j.values[name] for j in real] * envs)
         solver.write_first_slot(state)
 
 

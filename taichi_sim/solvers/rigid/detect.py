@@ -3,7 +3,7 @@
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.rigid.arrays import BOX_BOX, POINT_EDGE, POINT_PLANE, POINT_POINT
 from taichi_sim.solvers.rigid.geometry import locate, place
-from taichi_sim.solvers.rigid.newton import BEFORE, FREE, body_motion
+from taichi_sim.solvers.rigid.twist import BEFORE, FREE, body_motion
 
 
 @ti.func

@@ -3,13 +3,15 @@
 The matrix ``H = M + Σ Jᵀ G J`` is not symmetric, because friction follows the normal impulse. From a warm start one or
 two factorisations suffice as a rule. Where the residual stalls, two *lagged* solves (normal impulse in the friction
 frozen: a convex problem, after Castro et al. 2023, arXiv:2312.03908) bring the iterate nearer; where they do not help,
-friction is eased first. There is no silent last resort: what does not converge is reported, and the run stops.
+friction is eased first. The last resort is the similar law (``law``), which is convex; steps that needed it are marked
+on the tape. What does not converge even so is reported, and the run stops.
 
 One task works on one environment, all bodies of which form one dense problem. Its memory: ``dof``, a row for every
 degree of freedom, with the columns below.
 """
 
 from taichi_sim.runtime import ti
+from taichi_sim.solvers.rigid.articulated import add_block, place_masses, project
 from taichi_sim.solvers.rigid.geometry import (
     BIAS,
     DAMPING,
@@ -20,10 +22,9 @@ from taichi_sim.solvers.rigid.geometry import (
     STIFF,
     column3,
 )
-from taichi_sim.solvers.rigid.law import impulse, impulse_slope
-
-#: Columns of ``dof``: velocity without contacts, iterate, trial, residual, right side and solution, velocity before.
-FREE, NOW, TRIAL, RESIDUAL, DELTA, BEFORE = 0, 1, 2, 3, 4, 5
+from taichi_sim.solvers.rigid.law import EXACT, LAGGED, SIMILAR, impulse, impulse_slope
+from taichi_sim.solvers.rigid.tree import spread
+from taichi_sim.solvers.rigid.twist import BEFORE, DELTA, FREE, NOW, RESIDUAL, TRIAL, add_wrench, body_motion
 
 #: What :func:`solve` evaluates the residual for.
 START, ITERATE, SEARCH, FREEZE, DONE = 0, 1, 2, 3, 4
@@ -32,31 +33,8 @@ START, ITERATE, SEARCH, FREEZE, DONE = 0, 1, 2, 3, 4
 #: each time, to its own value (a sharp corner is what Newton's method jumps over); then lagged and exact ones again.
 EASED, SHARP, ROUNDS = 4, 14, 24
 
-#: Iterations of a round, and cuts of a step.
-ITERATIONS, CUTS = 20, 10
-
-
-@ti.func
-def body_motion(dim: ti.template(), dof: ti.template(), column, first):
-    """Velocity and angular velocity of the body whose degrees of freedom begin at ``first``."""
-    v = ti.Vector([dof[first, column], dof[first + 1, column], 0.0])
-    w = ti.Vector([0.0, 0.0, dof[first + 2, column]])
-    if ti.static(dim == 3):
-        v = ti.Vector([dof[first, column], dof[first + 1, column], dof[first + 2, column]])
-        w = ti.Vector([dof[first + 3, column], dof[first + 4, column], dof[first + 5, column]])
-    return v, w
-
-
-@ti.func
-def add_wrench(dim: ti.template(), dof: ti.template(), column, first, force, moment):
-    """Add to a body's degrees of freedom; the transpose of :func:`body_motion`."""
-    both = ti.Vector([force[0], force[1], moment[2]])
-    if ti.static(dim == 3):
-        both = force
-    for a in range(3):
-        dof[first + a, column] = dof[first + a, column] + both[a]
-        if ti.static(dim == 3):
-            dof[first + 3 + a, column] = dof[first + 3 + a, column] + moment[a]
+#: Iterations of a round, cuts of a step, and evaluations of a line search.
+ITERATIONS, CUTS, SEARCHES = 20, 8, 24
 
 
 @ti.func
@@ -73,12 +51,14 @@ def contact_motion(dim: ti.template(), dof: ti.template(), column, e, c, bodies,
 
 
 @ti.func
-def residual(dim: ti.template(), column, e, bodies, first, count, lagged, soft, dof: ti.template(),
-             contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
+def residual(dim: ti.template(), J: ti.template(), column, e, bodies, first, count, lagged, soft,
+             dof: ti.template(), contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
              inertia_world: ti.template()):
     """Fill RESIDUAL for the velocities in ``column``. Returns its size in the metric of the inverse mass, √J, and the
     size of the terms it is the difference of."""
     freedoms = ti.static(3 if dim == 2 else 6)
+    if ti.static(J.on):
+        spread(dim, J.tree, e, column, 0, column)
     size = 0.0
     for b in range(e * bodies, e * bodies + bodies):
         v, w = body_motion(dim, dof, column, b * freedoms)
@@ -100,12 +80,15 @@ def residual(dim: ti.template(), column, e, bodies, first, count, lagged, soft, 
                 add_wrench(dim, dof, RESIDUAL, (e * bodies + contact_body[c][1]) * freedoms, gamma,
                            column3(contact, c, 6).cross(gamma))
     norm = 0.0
-    for b in range(e * bodies, e * bodies + bodies):
-        r, m = body_motion(dim, dof, RESIDUAL, b * freedoms)
-        I = inertia_world[b]
-        norm = norm + r.norm_sqr() / heft[b]
-        for a in ti.static(range(3)):
-            norm = norm + m[a] * m[a] / I[a, a]
+    if ti.static(J.on):
+        norm = project(dim, J, e, column)
+    else:
+        for b in range(e * bodies, e * bodies + bodies):
+            r, m = body_motion(dim, dof, RESIDUAL, b * freedoms)
+            I = inertia_world[b]
+            norm = norm + r.norm_sqr() / heft[b]
+            for a in ti.static(range(3)):
+                norm = norm + m[a] * m[a] / I[a, a]
     return ti.sqrt(norm), ti.sqrt(size)
 
 
@@ -128,25 +111,28 @@ def row_of_jacobian(dim: ti.template(), axis, arm):
 
 
 @ti.func
-def assemble(dim: ti.template(), e, bodies, first, count, lagged, soft, transposed, dof: ti.template(),
-             matrix: ti.template(), contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
-             inertia_world: ti.template()):
+def assemble(dim: ti.template(), J: ti.template(), e, bodies, first, count, lagged, soft, transposed,
+             dof: ti.template(), matrix: ti.template(), contact: ti.template(), contact_body: ti.template(),
+             heft: ti.template(), inertia_world: ti.template()):
     """``H`` at the velocities in NOW, or its transpose."""
     freedoms = ti.static(3 if dim == 2 else 6)
     n = bodies * freedoms
     base = e * n * n
-    for i in range(n * n):
-        matrix[base + i] = 0.0
-    for b in range(bodies):
-        I = inertia_world[e * bodies + b]
-        for a in ti.static(range(dim)):
-            matrix[base + (b * freedoms + a) * (n + 1)] = heft[e * bodies + b]
-        if ti.static(dim == 2):
-            matrix[base + (b * freedoms + 2) * (n + 1)] = I[2, 2]
-        else:
-            for a in ti.static(range(3)):
-                for d in ti.static(range(3)):
-                    matrix[base + (b * freedoms + 3 + a) * n + b * freedoms + 3 + d] = I[a, d]
+    if ti.static(J.on):
+        place_masses(dim, J, e, matrix)
+    else:
+        for i in range(n * n):
+            matrix[base + i] = 0.0
+        for b in range(bodies):
+            I = inertia_world[e * bodies + b]
+            for a in ti.static(range(dim)):
+                matrix[base + (b * freedoms + a) * (n + 1)] = heft[e * bodies + b]
+            if ti.static(dim == 2):
+                matrix[base + (b * freedoms + 2) * (n + 1)] = I[2, 2]
+            else:
+                for a in ti.static(range(3)):
+                    for d in ti.static(range(3)):
+                        matrix[base + (b * freedoms + 3 + a) * n + b * freedoms + 3 + d] = I[a, d]
     for c in range(first, first + count):
         motion = contact_motion(dim, dof, NOW, e, c, bodies, contact, contact_body)
         G = impulse_slope(motion, column3(contact, c, 0), contact[c][STIFF], contact[c][BIAS], contact[c][FRICTION],
@@ -154,20 +140,25 @@ def assemble(dim: ti.template(), e, bodies, first, count, lagged, soft, transpos
         if G.norm_sqr() > 0.0:
             if transposed == 1:
                 G = G.transpose()
-            sides = 1
-            if contact_body[c][1] >= 0:
-                sides = 2
-            for i in range(sides * freedoms):
-                left, row, sign = column3(contact, c, 3), contact_body[c][0] * freedoms + i, 1.0
-                if i >= freedoms:
-                    left, row, sign = column3(contact, c, 6), contact_body[c][1] * freedoms + i - freedoms, -1.0
-                pushed = sign * (G.transpose() @ row_of_jacobian(dim, i % freedoms, left))
-                for j in range(sides * freedoms):
-                    right, place, turn = column3(contact, c, 3), contact_body[c][0] * freedoms + j, 1.0
-                    if j >= freedoms:
-                        right, place, turn = column3(contact, c, 6), contact_body[c][1] * freedoms + j - freedoms, -1.0
-                    at = base + row * n + place
-                    matrix[at] = matrix[at] + turn * pushed.dot(row_of_jacobian(dim, j % freedoms, right))
+            if ti.static(J.on):
+                add_block(dim, J.tree, matrix, e, G, contact_body[c][0], column3(contact, c, 3), contact_body[c][1],
+                          column3(contact, c, 6), 0)
+            else:
+                sides = 1
+                if contact_body[c][1] >= 0:
+                    sides = 2
+                for i in range(sides * freedoms):
+                    left, row, sign = column3(contact, c, 3), contact_body[c][0] * freedoms + i, 1.0
+                    if i >= freedoms:
+                        left, row, sign = column3(contact, c, 6), contact_body[c][1] * freedoms + i - freedoms, -1.0
+                    pushed = sign * (G.transpose() @ row_of_jacobian(dim, i % freedoms, left))
+                    for j in range(sides * freedoms):
+                        right, place, turn = column3(contact, c, 3), contact_body[c][0] * freedoms + j, 1.0
+                        if j >= freedoms:
+                            right, turn = column3(contact, c, 6), -1.0
+                            place = contact_body[c][1] * freedoms + j - freedoms
+                        at = base + row * n + place
+                        matrix[at] = matrix[at] + turn * pushed.dot(row_of_jacobian(dim, j % freedoms, right))
 
 
 @ti.func
@@ -210,22 +201,37 @@ def copy_column(dof: ti.template(), at, n, source, target):
 
 
 @ti.func
-def solve(dim: ti.template(), e, bodies, first, count, tolerance, dof: ti.template(), matrix: ti.template(),
+def along(at, n, dof: ti.template()):
+    """Residual along the Newton step; of a convex problem the slope of its energy."""
+    total = 0.0
+    for i in range(at, at + n):
+        total = total + dof[i, DELTA] * dof[i, RESIDUAL]
+    return total
+
+
+@ti.func
+def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, tolerance, loose, dof: ti.template(),
+          matrix: ti.template(),
           contact: ti.template(), contact_body: ti.template(), heft: ti.template(), inertia_world: ti.template()):
-    """Velocity after the step into NOW, from FREE and BEFORE. Returns whether it converged, and factorisations.
+    """Velocity after the step into NOW, from FREE and BEFORE. Returns 1 where it converged, 3 where only the similar
+    law did, else 0; and factorisations.
 
     Written as one loop around one evaluation of the residual, because every evaluation in the text is compiled anew:
     ``phase`` says what is evaluated. Newton starts from the better of the velocity before (resting contact) and the one
-    without contacts (flight).
+    without contacts (flight). A residual below ``loose`` will do where it falls no longer tenfold (impacts: their
+    stiffness magnifies rounding).
     """
     freedoms = ti.static(3 if dim == 2 else 6)
     n = bodies * freedoms
+    if ti.static(J.on):
+        n = J.tree.extent[6]
     at = e * n
-    converged, work, stage, lagged, iteration, cut = 0, 0, 0, 0, 0, 0
+    converged, work, stage, lagged, iteration, cut = 0, 0, 0, EXACT, 0, 0
     norm, step, taken, least, soft = 0.0, 1.0, 1.0, 0.0, 1.0
+    low, high, below, above, steep = 0.0, 1.0, 0.0, 0.0, 0.0
     phase, column = START, BEFORE
     while phase != DONE:
-        value, size = residual(dim, column, e, bodies, first, count, lagged, soft, dof, contact, contact_body, heft,
+        value, size = residual(dim, J, column, e, bodies, first, count, lagged, soft, dof, contact, contact_body, heft,
                                inertia_world)
         enough = tolerance * (1.0 + size)
         if phase == START:
@@ -233,20 +239,24 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, dof: ti.templa
                 least = value
                 column = FREE
             else:
-                copy_column(dof, at, n, ti.select(least < value, BEFORE, FREE), NOW)
+                copy_column(J.unknown, at, n, ti.select(least < value, BEFORE, FREE), NOW)
                 phase, column = ITERATE, NOW
         elif phase == FREEZE:
             for c in range(first, first + count):
                 contact[c][FROZEN] = contact[c][NORMAL]
-            phase, lagged, iteration = ITERATE, 1, 0
+            phase, lagged, iteration = ITERATE, LAGGED, 0
         elif phase == ITERATE:
-            if value <= enough and lagged == 0 and soft == 1.0:
-                converged = 1
+            stalled = lagged == EXACT and iteration > 2 and least >= 0.999 * norm
+            if lagged != EXACT:
+                enough = loose * (1.0 + size)
+            good = value <= enough or (iteration > 1 and least >= 0.1 * norm and value <= loose * (1.0 + size))
+            if good and lagged != LAGGED and soft == 1.0:
+                converged = 1 + lagged
                 phase = DONE
-            elif value <= enough or iteration == ITERATIONS or (iteration > 2 and least >= 0.999 * norm):
+            elif value <= enough or iteration == ITERATIONS or stalled:
                 # this round can do no more, or has done what it can
                 stage = stage + 1
-                lagged = 0
+                lagged = EXACT
                 iteration = 0
                 soft = 1.0
                 for _ in range(stage, SHARP):
@@ -256,31 +266,49 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, dof: ti.templa
                     soft = 1.0
                     phase = ti.select(stage % 3 == 0, ITERATE, FREEZE)
                 if stage == EASED:
-                    copy_column(dof, at, n, FREE, NOW)
-                if stage == ROUNDS:
-                    phase = DONE
+                    copy_column(J.unknown, at, n, FREE, NOW)
+                if stage >= ROUNDS:
+                    phase, lagged = ITERATE, SIMILAR
+                    if stage == ROUNDS + 3:
+                        phase = DONE
             else:
                 norm = value
                 work = work + 1
                 iteration = iteration + 1
                 for i in range(at, at + n):
-                    dof[i, DELTA] = -dof[i, RESIDUAL]
-                assemble(dim, e, bodies, first, count, lagged, soft, 0, dof, matrix, contact, contact_body, heft,
+                    J.unknown[i, DELTA] = -J.unknown[i, RESIDUAL]
+                assemble(dim, J, e, bodies, first, count, lagged, soft, 0, dof, matrix, contact, contact_body, heft,
                          inertia_world)
-                eliminate(e, n, dof, matrix)
+                eliminate(e, n, J.unknown, matrix)
                 phase, column, step, cut, least = SEARCH, TRIAL, 1.0, 0, -1.0
+                steep = along(at, n, J.unknown)
+                low, high, below, above = 0.0, 1.0, steep, 0.0
                 for i in range(at, at + n):
-                    dof[i, TRIAL] = dof[i, NOW] + dof[i, DELTA]
+                    J.unknown[i, TRIAL] = J.unknown[i, NOW] + J.unknown[i, DELTA]
         else:
             if least < 0.0 or value < least:
                 least = value
                 taken = step
             cut = cut + 1
-            if value < norm * (1.0 - 0.1 * step) or cut == CUTS:
-                step = taken
+            slope = along(at, n, J.unknown)
+            good = value < norm * (1.0 - 0.1 * step)
+            if lagged != EXACT:  # convex: down its energy, whatever the residual does
+                good = ti.abs(slope) <= 0.25 * ti.abs(steep)
+            if good or cut == SEARCHES:
+                if not good:
+                    step = taken
                 phase, column = ITERATE, NOW
             else:
-                step = 0.4 * step
+                if slope > 0.0 and below < 0.0:
+                    below = ti.select(above > 0.0 and (cut > CUTS or lagged != EXACT), 0.5 * below, below)
+                    high, above = step, slope
+                elif above > 0.0:
+                    above = ti.select(cut > CUTS or lagged != EXACT, 0.5 * above, above)
+                    low, below = step, slope
+                if above > 0.0 and (cut >= CUTS or lagged != EXACT):  # the root of the slope lies between: Illinois
+                    step = (low * above - high * below) / (above - below)
+                else:
+                    step = 0.4 * step
             for i in range(at, at + n):
-                dof[i, column] = dof[i, NOW] + step * dof[i, DELTA]
+                J.unknown[i, column] = J.unknown[i, NOW] + step * J.unknown[i, DELTA]
     return converged, work

@@ -5,14 +5,17 @@ import numpy as np
 from taichi_sim.core.launch import Launch
 from taichi_sim.core.store import Store
 from taichi_sim.runtime import Runtime
-from taichi_sim.solvers.rigid import kernels
+from taichi_sim.solvers.rigid import kernels, tree_kernels
 from taichi_sim.solvers.rigid.arrays import RigidPlan, declare, domain_sizes
 
 #: What went wrong in a rollout; ``flag[e, 0]`` and :class:`RigidTrouble`.
-UNSOLVED, CROWDED, NOT_FINITE = 1, 2, 3
+UNSOLVED, CROWDED, NOT_FINITE, RATTLING = 1, 2, 3, 4
 
 #: Residual of the velocity problem beside the size of its terms (``√J``, metric of the inverse mass).
 TOLERANCE = {"f64": 1e-12, "f32": 1e-5}
+
+#: Stiffness of an impact times the contact's inverse mass, and the resolution of its time in steps (``impact``).
+IMPACT = {"f64": (1e6, 1e-14), "f32": (1e4, 1e-6)}
 
 #: Gap below which a contact is looked at whatever the speed, m.
 MARGIN = 1e-3
@@ -32,6 +35,8 @@ class RigidTrouble(Exception):
             CROWDED: f"step {self.substep}, environment {self.env}: more than {self.detail} contacts; give the solver "
             "a larger capacity",
             NOT_FINITE: f"step {self.substep}, environment {self.env}: a velocity is not finite; use a smaller step",
+            RATTLING: f"step {self.substep}, environment {self.env}: more than {self.detail} impacts since the last "
+            "checkpoint; reserve more impacts a step, or raise the threshold of impacts",
         }[self.kind]
 
 
@@ -47,29 +52,49 @@ class RigidSolver:
         self.plan = plan
         self.substeps = substeps
         self.start = 0
-        self.store = Store(runtime, declare(plan.dim), domain_sizes(plan, slots), plan.dim, slots, frames, 1)
+        sizes = domain_sizes(plan, slots)
+        self.store = Store(runtime, declare(plan.dim), sizes, plan.dim, sizes["slot"], frames, 1)
+        self._slots = slots
         self._plain = plain
         self._bound: dict[str, Launch] = {}
         self._fill_constants()
 
     def _fill_constants(self) -> None:
         p, store = self.plan, self.store
-        counts = [p.bodies, len(p.point_body), len(p.plane_body), p.surfaces, len(p.candidates), p.capacity]
+        t = p.topology
+        counts = [
+            p.bodies, len(p.point_body), len(p.plane_body), p.surfaces, len(p.candidates), p.capacity, t.freedoms,
+            t.joint_freedoms, t.coordinates, len(p.joints), len(p.closures),
+        ]  # fmt: skip
         store.write("extent", np.array(counts, np.int32))
         store.write("settings", np.array([TOLERANCE[store.runtime.precision], MARGIN]))
         for name, values in (
-            ("candidate", p.candidates), ("point_body", p.point_body), ("plane_body", p.plane_body), ("box", p.boxes)
+            ("candidate", p.candidates), ("point_body", p.point_body), ("plane_body", p.plane_body), ("box", p.boxes),
+            ("link", t.links), ("order", t.order), ("closure", p.closures),
         ):  # fmt: skip
             if len(values):
                 store.write(name, np.array(values, np.int32))
-        store.zero(["flag", "force", "torque", "kick", "touching"])
+        if p.events:
+            settings = [p.events.threshold, p.events.touch, *IMPACT[store.runtime.precision]]
+            store.write("event_settings", np.array(settings))
+            store.write("pool", np.array([p.events.most, self._slots, self._slots + p.pool(self._slots)], np.int32))
+        inputs = [a.name for a in store.specs.values() if a.role == "input"]
+        store.zero(["flag", "kick", "touching", "restitution", *inputs])
 
     def _launch(self, name: str) -> Launch:
         if name not in self._bound:
-            fixed = {"dim": self.plan.dim, "boxes": bool(self.plan.boxes)}
-            bind = kernels.segment.bind if name == "segment" else kernels.segment.bind_adjoint
+            p = self.plan
+            fixed = {"dim": p.dim, "boxes": bool(p.boxes), "trees": p.jointed, "loops": bool(p.closures)}
+            fixed |= {"alone": p.jointed and p.envs == 1, "events": bool(p.events)}
+            op = getattr(tree_kernels if p.jointed and not name.startswith("segment") else kernels,
+                         name.removesuffix("_adjoint"))  # fmt: skip
+            bind = op.bind_adjoint if name.endswith("_adjoint") else op.bind
             self._bound[name] = bind(self.store, self._plain, **fixed)
         return self._bound[name]
+
+    def _links(self, name: str, *integers: int) -> None:
+        """Launch a kernel of ``tree_kernels``."""
+        self._launch(name)(self.plan.envs, *integers)
 
     # ---- a segment ----
 
@@ -83,7 +108,15 @@ class RigidSolver:
 
         Raises :class:`RigidTrouble` where the velocity problem has no solution or a number is not finite.
         """
-        self._launch("segment")(self.plan.envs, k0, k1, self.start, self.substeps)
+        launch, envs = self._launch, self.plan.envs
+        if self.plan.jointed:
+            self._links("place", k0)
+            for k in range(k0, k1):
+                self._links("ready", k, (self.start + k) // self.substeps)
+                launch("segment")(envs, k, k + 1, self.start, self.substeps)
+                self._links("place", k + 1)
+        else:
+            launch("segment")(envs, k0, k1, self.start, self.substeps)
         flags = self.store.view("flag")
         if flags[:, 0].any():
             env = int(np.argmin(np.where(flags[:, 0] > 0, flags[:, 1], np.iinfo(np.int32).max)))
@@ -91,8 +124,25 @@ class RigidSolver:
             raise RigidTrouble(kind, self.start + slot, env, detail)
 
     def backward(self, k0: int, k1: int) -> None:
-        """Carry the adjoint of slot ``k1`` back to slot ``k0``."""
-        self._launch("segment_adjoint")(self.plan.envs, k0, k1, self.start, self.substeps)
+        """Carry the adjoint of slot ``k1`` back to slot ``k0``.
+
+        What was added to the adjoints of links in slot ``k1`` goes to joints; after adding to links in the very first
+        slot, ``backward(0, 0)`` does just that.
+        """
+        launch, envs = self._launch, self.plan.envs
+        if self.plan.jointed:
+            self._links("place", k1)
+            self._links("ready_adjoint", k1, 0, 0)
+            self._links("place_adjoint", k1)
+            for k in reversed(range(k0, k1)):
+                f = (self.start + k) // self.substeps
+                self._links("place", k)
+                self._links("ready", k, f)
+                launch("segment_adjoint")(envs, k, k + 1, self.start, self.substeps)
+                self._links("ready_adjoint", k, f, 1)
+                self._links("place_adjoint", k)
+        else:
+            launch("segment_adjoint")(envs, k0, k1, self.start, self.substeps)
 
     # ---- state as the timeline stores it ----
 
@@ -101,8 +151,10 @@ class RigidSolver:
         return {name: np.array(self.store.view(name)[k]) for name in self.store.states()}
 
     def write_first_slot(self, state: dict[str, np.ndarray]) -> None:
-        """Put a state into slot 0 (call :meth:`begin` first)."""
+        """Put a state into slot 0 (call :meth:`begin` first). Poses and velocities of links follow from the joints."""
         self.store.write_first_slot(state)
+        if self.plan.jointed:
+            self._links("place", 0)
 
     # ---- what users see ----
 
@@ -111,28 +163,46 @@ class RigidSolver:
 
         Velocities are stored half a kick behind. What is missing is the free motion of half a kick,
         ``v + kick/2 (g + F/m)``, and ``ω + kick/2 α`` with Euler's equations; a body in contact keeps the velocity it
-        has, which already answers to the positions (first order in contact, second order elsewhere).
+        has, which already answers to the positions (first order in contact, second order elsewhere). So does a tree
+        that touches something, or where something acts along a joint.
         """
-        self._synchronise(k, "out")
+        self._synchronise(k, "")
         return np.array(self.store.view("velocity_out")), np.array(self.store.view("spin_out"))
 
-    def add_velocity_adjoint(self, k: int, velocity: np.ndarray, spin: np.ndarray) -> None:
-        """Add what enters at :meth:`synchronous_velocity` of slot ``k``, to the adjoints of state and parameters."""
+    def synchronous_rate(self, k: int) -> np.ndarray:
+        """Velocities of the joints of slot ``k`` at the time of their coordinates: (envs * joint freedoms,)."""
+        self._synchronise(k, "")
+        return np.array(self.store.view("rate_out"))
+
+    def add_velocity_adjoint(
+        self, k: int, velocity: np.ndarray, spin: np.ndarray, rate: np.ndarray | None = None
+    ) -> None:
+        """Add what enters at :meth:`synchronous_velocity` and :meth:`synchronous_rate` of slot ``k``, to the adjoints
+        of state and parameters."""
         self.store.write("velocity_out", velocity)
         self.store.write("spin_out", spin)
-        self._synchronise(k, "adjoint")
+        self.store.zero(["rate_out"])
+        if rate is not None:
+            self.store.write("rate_out", rate)
+        self._synchronise(k, "_adjoint")
 
     def _synchronise(self, k: int, way: str) -> None:
-        op, name = kernels.synchronise, f"synchronise_{way}"
-        if name not in self._bound:
-            bind = op.bind if way == "out" else op.bind_adjoint
-            self._bound[name] = bind(self.store, self._plain, dim=self.plan.dim)
-        frame = min(max(0, self.start + k - 1) // self.substeps, self.store.view("force").shape[0] - 1)
-        self._bound[name](self.plan.envs, self.plan.bodies, k, frame)
+        f = min(max(0, self.start + k - 1) // self.substeps, self.store.view("force").shape[0] - 1)
+        if not self.plan.jointed:
+            self._launch(f"synchronise{way}")(self.plan.envs, self.plan.bodies, k, f)
+            return
+        self._links("place", k)
+        self._links("ready", k, f)
+        if way:
+            self._links("follow_adjoint", k, f)
+            self._links("place_adjoint", k)
+        else:
+            self._links("follow", k)
 
     def clear_adjoints(self) -> None:
         """Set every adjoint to zero, before a backward sweep."""
         self.store.zero(name for name in self.store.arrays if name.startswith("d_"))
+        self.store.zero(["dof", "lever_bar", "motion_bar", "turned_bar"])
 
     def close(self) -> None:
         """Free all memory."""

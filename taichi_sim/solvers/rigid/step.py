@@ -19,18 +19,9 @@ from taichi_sim.solvers.rigid.geometry import (
     locate,
     locate_adjoint,
 )
+from taichi_sim.solvers.rigid.impact import rebound_adjoint
 from taichi_sim.solvers.rigid.law import impulse, impulse_adjoint
-from taichi_sim.solvers.rigid.newton import (
-    BEFORE,
-    DELTA,
-    FREE,
-    NOW,
-    add_wrench,
-    assemble,
-    body_motion,
-    contact_motion,
-    eliminate,
-)
+from taichi_sim.solvers.rigid.newton import assemble, contact_motion, eliminate
 from taichi_sim.solvers.rigid.rotation import (
     flat,
     flat_turn,
@@ -43,25 +34,27 @@ from taichi_sim.solvers.rigid.rotation import (
     turn,
     turn_adjoint,
 )
+from taichi_sim.solvers.rigid.tree import spread
+from taichi_sim.solvers.rigid.twist import (
+    BEFORE,
+    DELTA,
+    FREE,
+    NOW,
+    VELOCITY_BAR,
+    ZED_BAR,
+    add_wrench,
+    body_motion,
+    set_motion,
+)
 
 
 @ti.func
-def set_motion(dim: ti.template(), dof: ti.template(), column, first, v, w):
-    """Write a body's degrees of freedom."""
+def prepare(dim: ti.template(), e, k, f, length, bodies, dof: ti.template(), position: ti.template(),
+            rotation: ti.template(), velocity: ti.template(), spin: ti.template(), mass: ti.template(),
+            inertia: ti.template(), gravity: ti.template(), force: ti.template(), torque: ti.template(),
+            turned: ti.template(), inertia_world: ti.template(), heft: ti.template()):
+    """Rotations and inertia of slot ``k``; BEFORE and FREE, the velocity after a kick ``length`` without contacts."""
     freedoms = ti.static(3 if dim == 2 else 6)
-    for a in range(freedoms):
-        dof[first + a, column] = 0.0
-    add_wrench(dim, dof, column, first, v, w)
-
-
-@ti.func
-def prepare(dim: ti.template(), e, k, f, bodies, dof: ti.template(), position: ti.template(), rotation: ti.template(),
-            velocity: ti.template(), spin: ti.template(), kick: ti.template(), mass: ti.template(),
-            inertia: ti.template(), gravity: ti.template(), dt: ti.template(), force: ti.template(),
-            torque: ti.template(), turned: ti.template(), inertia_world: ti.template(), heft: ti.template()):
-    """Rotations and inertia of slot ``k``; BEFORE and FREE, the velocity after a kick without contacts."""
-    freedoms = ti.static(3 if dim == 2 else 6)
-    length = 0.5 * (kick[k, e] + dt[e])
     for b in range(e * bodies, e * bodies + bodies):
         R = rotation_matrix(dim, rotation[k, b])
         I = lift_inertia(dim, inertia[b])
@@ -76,13 +69,12 @@ def prepare(dim: ti.template(), e, k, f, bodies, dof: ti.template(), position: t
 
 
 @ti.func
-def place_contacts(dim: ti.template(), e, k, extent: ti.template(), position: ti.template(), radius: ti.template(),
+def place_contacts(dim: ti.template(), e, k, h, extent: ti.template(), position: ti.template(), radius: ti.template(),
                    arm: ti.template(), face: ti.template(), friction: ti.template(), stiffness: ti.template(),
-                   damping: ti.template(), stiction: ti.template(), dt: ti.template(), point_body: ti.template(),
+                   damping: ti.template(), stiction: ti.template(), point_body: ti.template(),
                    plane_body: ti.template(), contact: ti.template(), contact_body: ti.template(),
                    taped: ti.template(), taped_count: ti.template()):
-    """Geometry and law of the contacts on the tape of slot ``k``."""
-    h = dt[e]
+    """Geometry of the contacts on the tape of slot ``k``, and their law in a step of ``h``."""
     for c in range(e * extent[5], e * extent[5] + taped_count[k, e][0]):
         kind, i, j = taped[k, c][0], taped[k, c][1], taped[k, c][2]
         s = e * extent[3] + taped[k, c][3]
@@ -99,81 +91,100 @@ def place_contacts(dim: ti.template(), e, k, extent: ti.template(), position: ti
 
 
 @ti.func
-def drift(dim: ti.template(), e, k, extent: ti.template(), dof: ti.template(), contact: ti.template(),
-          contact_body: ti.template(), taped_count: ti.template(), position: ti.template(), rotation: ti.template(),
-          velocity: ti.template(), spin: ti.template(), kick: ti.template(), touching: ti.template(),
-          dt: ti.template()):
-    """Write slot ``k + 1`` with the velocities in NOW. Returns whether all of it is finite."""
+def drift(dim: ti.template(), e, k, target, h, moving, extent: ti.template(), dof: ti.template(),
+          contact: ti.template(), contact_body: ti.template(), taped_count: ti.template(), position: ti.template(),
+          rotation: ti.template(), velocity: ti.template(), spin: ti.template(), touching: ti.template()):
+    """Write slot ``target`` with the velocities in NOW, and poses moved from slot ``k`` for ``h`` with the velocities
+    in column ``moving``. Returns whether all of it is finite."""
     freedoms = ti.static(3 if dim == 2 else 6)
-    bodies, h = extent[0], dt[e]
+    bodies = extent[0]
     fine = 1
     for b in range(e * bodies, e * bodies + bodies):
         v, w = body_motion(dim, dof, NOW, b * freedoms)
         if not (v.norm_sqr() + w.norm_sqr() < 1e30):
             fine = 0
-        velocity[k + 1, b] = flat(dim, v)
-        spin[k + 1, b] = flat_turn(dim, w)
-        position[k + 1, b] = position[k, b] + h * flat(dim, v)
-        rotation[k + 1, b] = turn(dim, rotation[k, b], w, h)
-        touching[k + 1, b] = 0.0
-    kick[k + 1, e] = h
+        velocity[target, b] = flat(dim, v)
+        spin[target, b] = flat_turn(dim, w)
+        u, q = body_motion(dim, dof, moving, b * freedoms)
+        position[target, b] = position[k, b] + h * flat(dim, u)
+        rotation[target, b] = turn(dim, rotation[k, b], q, h)
+        touching[target, b] = 0.0
     for c in range(e * extent[5], e * extent[5] + taped_count[k, e][0]):
         if contact[c][NORMAL] > 0.0:
             for side in ti.static(range(2)):
                 if contact_body[c][side] >= 0:
-                    touching[k + 1, e * bodies + contact_body[c][side]] = 1.0
+                    touching[target, e * bodies + contact_body[c][side]] = 1.0
     return fine
 
 
 @ti.func
-def drift_adjoint(dim: ti.template(), e, k, bodies, dof: ti.template(), rotation: ti.template(),
-                  velocity: ti.template(), spin: ti.template(), dt: ti.template(), d_position: ti.template(),
-                  d_rotation: ti.template(), d_velocity: ti.template(), d_spin: ti.template(), d_kick: ti.template(),
-                  d_dt: ti.template()):
-    """Adjoint of :func:`drift`: that of the new velocities into DELTA, the new velocities themselves into NOW."""
+def drift_adjoint(dim: ti.template(), e, k, h, moving, bodies, dof: ti.template(), rotation: ti.template(),
+                  d_position: ti.template(), d_rotation: ti.template()):
+    """Adjoint of the motion in :func:`drift`: that of the velocities in ``moving`` into DELTA. Returns ``h_bar``."""
     freedoms = ti.static(3 if dim == 2 else 6)
-    h = dt[e]
-    h_bar = d_kick[e]
+    h_bar = 0.0
     for b in range(e * bodies, e * bodies + bodies):
-        v, w = lift(dim, velocity[k + 1, b]), lift_turn(dim, spin[k + 1, b])
-        set_motion(dim, dof, NOW, b * freedoms, v, w)
+        v, w = body_motion(dim, dof, moving, b * freedoms)
         q_bar, w_bar, turn_bar = turn_adjoint(dim, rotation[k, b], w, h, d_rotation[b])
         d_rotation[b] = q_bar
-        h_bar = h_bar + turn_bar + velocity[k + 1, b].dot(d_position[b])
-        set_motion(dim, dof, DELTA, b * freedoms, lift(dim, d_velocity[b] + h * d_position[b]),
-                   lift_turn(dim, d_spin[b]) + w_bar)
-    d_dt[e] = d_dt[e] + ti.cast(h_bar, ti.f64)
+        h_bar = h_bar + turn_bar + flat(dim, v).dot(d_position[b])
+        set_motion(dim, dof, DELTA, b * freedoms, lift(dim, h * d_position[b]), w_bar)
+    return h_bar
 
 
 @ti.func
-def contacts_adjoint(dim: ti.template(), e, k, extent: ti.template(), dof: ti.template(), position: ti.template(),
-                     radius: ti.template(), arm: ti.template(), face: ti.template(), stiffness: ti.template(),
-                     dt: ti.template(), contact: ti.template(), contact_body: ti.template(), taped: ti.template(),
-                     taped_count: ti.template(), arm_bar: ti.template(), face_bar: ti.template(),
-                     d_position: ti.template(), d_radius: ti.template(), d_friction: ti.template(),
-                     d_stiffness: ti.template(), d_damping: ti.template(), d_stiction: ti.template(),
-                     d_dt: ti.template()):
+def clear_turned(e, bodies, turned_bar: ti.template()):
+    """Set the adjoints of rotation matrices to zero."""
+    for b in range(e * bodies, e * bodies + bodies):
+        turned_bar[b] = turned_bar[b] * 0.0
+
+
+@ti.func
+def push_pair(dim: ti.template(), dof: ti.template(), column, first, c, contact: ti.template(),
+              contact_body: ti.template(), gamma):
+    """Transpose of ``contact_motion``: an impulse at contact ``c`` added to its bodies, counted from ``first``."""
+    freedoms = ti.static(3 if dim == 2 else 6)
+    add_wrench(dim, dof, column, (first + contact_body[c][0]) * freedoms, gamma, column3(contact, c, 3).cross(gamma))
+    if contact_body[c][1] >= 0:
+        add_wrench(dim, dof, column, (first + contact_body[c][1]) * freedoms, -gamma,
+                   gamma.cross(column3(contact, c, 6)))
+
+
+@ti.func
+def contacts_adjoint(dim: ti.template(), J: ti.template(), events: ti.template(), e, k, h, impact, scale, seed, count,
+                     way, extent: ti.template(), dof: ti.template(), position: ti.template(), radius: ti.template(),
+                     arm: ti.template(), face: ti.template(), stiffness: ti.template(), restitution: ti.template(),
+                     event_settings: ti.template(), contact: ti.template(), contact_body: ti.template(),
+                     taped: ti.template(), arm_bar: ti.template(), face_bar: ti.template(), d_position: ti.template(),
+                     d_velocity: ti.template(), d_spin: ti.template(), d_radius: ti.template(),
+                     d_friction: ti.template(), d_stiffness: ti.template(), d_damping: ti.template(),
+                     d_stiction: ti.template(), d_restitution: ti.template()):
     """What the solution ``z`` of ``Hᵀ z = v_bar`` (in DELTA) gives at each contact.
 
     From r = 0 at the solution: ``zᵀ dr = 0`` with ``z_c = J z``, ``y_c = (dγ/dv)ᵀ z_c`` gives for whatever moves the
-    contact ``z_c·∂γ + y_c·(dJ v) + γ·(dJ z)``. No derivative of H or of iterations is needed.
+    contact ``z_c·∂γ + y_c·(dJ v) + γ·(dJ z)``. No derivative of H or of iterations is needed. ``impact``: the contacts
+    of an impact, whose law knows no gap, stiffness or step. ``seed`` is one more adjoint of every gap. Returns
+    ``h_bar``.
     """
     freedoms = ti.static(3 if dim == 2 else 6)
-    bodies, h = extent[0], dt[e]
-    for c in range(e * extent[5], e * extent[5] + taped_count[k, e][0]):
+    bodies = extent[0]
+    h_bar = 0.0
+    for c in range(e * extent[5], e * extent[5] + count):
         motion = contact_motion(dim, dof, NOW, e, c, bodies, contact, contact_body)
         z = contact_motion(dim, dof, DELTA, e, c, bodies, contact, contact_body)
         n = column3(contact, c, 0)
         K, b, mu = contact[c][STIFF], contact[c][BIAS], contact[c][FRICTION]
         d, vs = contact[c][DAMPING], contact[c][STICTION]
-        gamma, _gn = impulse(motion, n, K, b, mu, d, vs, 0, 0.0)
-        y, n_bar, K_bar, b_bar, mu_bar, d_bar, vs_bar = impulse_adjoint(motion, n, K, b, mu, d, vs, z)
+        gamma, _gn = impulse(motion, n, K, b, mu, d, vs, way, 0.0)
+        y, n_bar, K_bar, b_bar, mu_bar, d_bar, vs_bar = impulse_adjoint(motion, n, K, b, mu, d, vs, way, z)
         s = e * extent[3] + taped[k, c][3]
         d_friction[s] = d_friction[s] + ti.cast(mu_bar, ti.f64)
-        d_damping[s] = d_damping[s] + ti.cast(d_bar, ti.f64)
         d_stiction[s] = d_stiction[s] + ti.cast(vs_bar, ti.f64)
-        d_stiffness[s] = d_stiffness[s] + ti.cast(h * h * K_bar, ti.f64)
-        d_dt[e] = d_dt[e] + ti.cast(2.0 * h * stiffness[s] * K_bar + b_bar * contact[c][GAP] / (h * h), ti.f64)
+        gap_bar = -b_bar / h
+        if impact == 0:
+            d_damping[s] = d_damping[s] + ti.cast(d_bar, ti.f64)
+            d_stiffness[s] = d_stiffness[s] + ti.cast(h * h * K_bar, ti.f64)
+            h_bar = h_bar + 2.0 * h * stiffness[s] * K_bar + b_bar * contact[c][GAP] / (h * h)
         A, B = contact_body[c][0], contact_body[c][1]
         _v, w = body_motion(dim, dof, NOW, (e * bodies + A) * freedoms)
         _z, zw = body_motion(dim, dof, DELTA, (e * bodies + A) * freedoms)
@@ -183,21 +194,33 @@ def contacts_adjoint(dim: ti.template(), e, k, extent: ti.template(), dof: ti.te
             _u, q = body_motion(dim, dof, NOW, (e * bodies + B) * freedoms)
             _x, zq = body_motion(dim, dof, DELTA, (e * bodies + B) * freedoms)
             arm_b_bar = q.cross(y) + zq.cross(gamma)
+        if ti.static(events):
+            if impact == 1:
+                gap_bar = 0.0 * gap_bar
+                n1, a1, b1 = rebound_adjoint(dim, e, c, s, scale, n, b_bar, bodies, dof, contact, contact_body,
+                                             restitution, event_settings, d_restitution, d_velocity, d_spin)
+                n_bar = n_bar + n1
+                arm_a_bar = arm_a_bar + a1
+                arm_b_bar = arm_b_bar + b1
+            gap_bar = gap_bar + seed
+        if ti.static(J.on):  # velocities of links follow from coordinates
+            push_pair(dim, dof, VELOCITY_BAR, e * bodies, c, contact, contact_body, y)
+            push_pair(dim, dof, ZED_BAR, e * bodies, c, contact, contact_body, gamma)
         locate_adjoint(dim, e, k, taped[k, c][0], taped[k, c][1], taped[k, c][2], A, B, extent, position, radius,
-                       arm, face, arm_bar, face_bar, d_position, d_radius, n_bar, arm_a_bar, arm_b_bar, -b_bar / h)
+                       arm, face, arm_bar, face_bar, d_position, d_radius, n_bar, arm_a_bar, arm_b_bar, gap_bar)
+    return h_bar
 
 
 @ti.func
-def prepare_adjoint(dim: ti.template(), e, k, f, bodies, dof: ti.template(), rotation: ti.template(),
-                    spin: ti.template(), kick: ti.template(), mass: ti.template(), inertia: ti.template(),
-                    gravity: ti.template(), dt: ti.template(), force: ti.template(), torque: ti.template(),
-                    turned: ti.template(), inertia_world: ti.template(), turned_bar: ti.template(),
-                    d_rotation: ti.template(), d_velocity: ti.template(), d_spin: ti.template(),
-                    d_kick: ti.template(), d_mass: ti.template(), d_inertia: ti.template(), d_gravity: ti.template(),
-                    d_dt: ti.template(), d_force: ti.template(), d_torque: ti.template()):
-    """Adjoint of :func:`prepare` and of ``M (v - v*)``: ``v*_bar = M z``, ``M_bar = -z (v - v*)ᵀ``."""
+def prepare_adjoint(dim: ti.template(), e, k, f, length, bodies, dof: ti.template(), rotation: ti.template(),
+                    spin: ti.template(), mass: ti.template(), inertia: ti.template(), gravity: ti.template(),
+                    force: ti.template(), torque: ti.template(), turned: ti.template(), inertia_world: ti.template(),
+                    turned_bar: ti.template(), d_rotation: ti.template(), d_velocity: ti.template(),
+                    d_spin: ti.template(), d_mass: ti.template(), d_inertia: ti.template(), d_gravity: ti.template(),
+                    d_force: ti.template(), d_torque: ti.template()):
+    """Adjoint of :func:`prepare` and of ``M (v - v*)``: ``v*_bar = M z``, ``M_bar = -z (v - v*)ᵀ``; added to that of
+    the velocities before. Returns ``length_bar``."""
     freedoms = ti.static(3 if dim == 2 else 6)
-    length = 0.5 * (kick[k, e] + dt[e])
     length_bar = 0.0
     for b in range(e * bodies, e * bodies + bodies):
         R, I = turned[b], lift_inertia(dim, inertia[b])
@@ -220,21 +243,25 @@ def prepare_adjoint(dim: ti.template(), e, k, f, bodies, dof: ti.template(), rot
         length_bar = length_bar + kick_bar
         d_torque[0, f, b] = d_torque[0, f, b] + ti.cast(flat_turn(dim, t_bar), ti.f64)
         d_inertia[b] = d_inertia[b] + ti.cast(lift_inertia_adjoint(dim, I_bar + I1), ti.f64)
-        d_velocity[b] = flat(dim, v_bar)
-        d_spin[b] = flat_turn(dim, spin_bar)
+        d_velocity[b] = d_velocity[b] + flat(dim, v_bar)
+        d_spin[b] = d_spin[b] + flat_turn(dim, spin_bar)
         d_rotation[b] = d_rotation[b] + rotation_matrix_adjoint(dim, rotation[k, b], R_bar + R1)
-    d_dt[e] = d_dt[e] + ti.cast(0.5 * length_bar, ti.f64)
-    d_kick[e] = 0.5 * length_bar
+    return length_bar
 
 
 @ti.func
-def solve_adjoint(dim: ti.template(), e, extent: ti.template(), count, dof: ti.template(), matrix: ti.template(),
-                  contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
-                  inertia_world: ti.template(), turned_bar: ti.template()):
-    """``z`` of ``Hᵀ z = v_bar``, in place in DELTA; and the adjoints of rotations set to zero."""
+def solve_adjoint(dim: ti.template(), J: ti.template(), e, extent: ti.template(), count, way, dof: ti.template(),
+                  matrix: ti.template(), contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
+                  inertia_world: ti.template()):
+    """``z`` of ``Hᵀ z = v_bar``, in place in DELTA."""
     freedoms = ti.static(3 if dim == 2 else 6)
     bodies = extent[0]
-    for b in range(e * bodies, e * bodies + bodies):
-        turned_bar[b] = turned_bar[b] * 0.0
-    assemble(dim, e, bodies, e * extent[5], count, 0, 1.0, 1, dof, matrix, contact, contact_body, heft, inertia_world)
-    eliminate(e, bodies * freedoms, dof, matrix)
+    n = bodies * freedoms
+    if ti.static(J.on):
+        n = extent[6]
+        spread(dim, J.tree, e, NOW, 0, NOW)
+    assemble(dim, J, e, bodies, e * extent[5], count, way, 1.0, 1, dof, matrix, contact, contact_body, heft,
+             inertia_world)
+    eliminate(e, n, J.unknown, matrix)
+    if ti.static(J.on):
+        spread(dim, J.tree, e, DELTA, 0, DELTA)

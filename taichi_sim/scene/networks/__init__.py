@@ -1,0 +1,1 @@
+"""Kinds of mass-spring networks, one file each."""
