@@ -61,7 +61,7 @@ def segment(
                 place_contacts(dim, e, k, extent, position, radius, arm, face, friction, stiffness, damping,
                                stiction, dt, point_body, plane_body, contact, contact_body, taped, taped_count)
                 converged, work = solve(dim, e, extent[0], e * extent[5], taped_count[k, e][0], settings[0], dof,
-                                        matrix, contact, contact_body, heft, inertia_world)
+                                        matrix, contact, contact_body, heft, inertia_world, (), ())
                 taped_count[k, e][1] = work
                 fine = drift(dim, e, k, extent, dof, contact, contact_body, taped_count, position, rotation, velocity,
                              spin, kick, touching, dt)
@@ -104,7 +104,7 @@ def segment_adjoint(
                 drift_adjoint(dim, e, k, extent[0], dof, rotation, velocity, spin, dt, d_position, d_rotation,
                               d_velocity, d_spin, d_kick, d_dt)
                 solve_adjoint(dim, e, extent, taped_count[k, e][0], dof, matrix, contact, contact_body, heft,
-                              inertia_world, turned_bar)
+                              inertia_world, turned_bar, (), ())
                 contacts_adjoint(dim, e, k, extent, dof, position, radius, arm, face, stiffness, dt, contact,
                                  contact_body, taped, taped_count, arm_bar, face_bar, d_position, d_radius, d_friction,
                                  d_stiffness, d_damping, d_stiction, d_dt)

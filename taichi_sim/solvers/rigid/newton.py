@@ -5,6 +5,9 @@ two factorisations suffice as a rule. Where the residual stalls, two *lagged* so
 frozen: a convex problem, after Castro et al. 2023, arXiv:2312.03908) bring the iterate nearer; where they do not help,
 friction is eased first. There is no silent last resort: what does not converge is reported, and the run stops.
 
+What is not a rigid body but pushes one may enter: ``entering`` is empty or a pair of functions, which add to the
+residual and to the matrix (in terms of a body's twist and wrench) what the arrays ``others`` say.
+
 One task works on one environment, all bodies of which form one dense problem. Its memory: ``dof``, a row for every
 degree of freedom, with the columns below.
 """
@@ -75,7 +78,7 @@ def contact_motion(dim: ti.template(), dof: ti.template(), column, e, c, bodies,
 @ti.func
 def residual(dim: ti.template(), column, e, bodies, first, count, lagged, soft, dof: ti.template(),
              contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
-             inertia_world: ti.template()):
+             inertia_world: ti.template(), entering: ti.template(), others: ti.template()):
     """Fill RESIDUAL for the velocities in ``column``. Returns its size in the metric of the inverse mass, √J, and the
     size of the terms it is the difference of."""
     freedoms = ti.static(3 if dim == 2 else 6)
@@ -99,6 +102,8 @@ def residual(dim: ti.template(), column, e, bodies, first, count, lagged, soft, 
             if contact_body[c][1] >= 0:
                 add_wrench(dim, dof, RESIDUAL, (e * bodies + contact_body[c][1]) * freedoms, gamma,
                            column3(contact, c, 6).cross(gamma))
+    if ti.static(len(entering) > 0):
+        size = size + entering[0](dim, column, e, bodies, soft, dof, heft, others)
     norm = 0.0
     for b in range(e * bodies, e * bodies + bodies):
         r, m = body_motion(dim, dof, RESIDUAL, b * freedoms)
@@ -130,7 +135,7 @@ def row_of_jacobian(dim: ti.template(), axis, arm):
 @ti.func
 def assemble(dim: ti.template(), e, bodies, first, count, lagged, soft, transposed, dof: ti.template(),
              matrix: ti.template(), contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
-             inertia_world: ti.template()):
+             inertia_world: ti.template(), entering: ti.template(), others: ti.template()):
     """``H`` at the velocities in NOW, or its transpose."""
     freedoms = ti.static(3 if dim == 2 else 6)
     n = bodies * freedoms
@@ -168,6 +173,8 @@ def assemble(dim: ti.template(), e, bodies, first, count, lagged, soft, transpos
                         right, place, turn = column3(contact, c, 6), contact_body[c][1] * freedoms + j - freedoms, -1.0
                     at = base + row * n + place
                     matrix[at] = matrix[at] + turn * pushed.dot(row_of_jacobian(dim, j % freedoms, right))
+    if ti.static(len(entering) > 0):
+        entering[1](dim, NOW, e, bodies, soft, transposed, dof, matrix, others)
 
 
 @ti.func
@@ -211,7 +218,8 @@ def copy_column(dof: ti.template(), at, n, source, target):
 
 @ti.func
 def solve(dim: ti.template(), e, bodies, first, count, tolerance, dof: ti.template(), matrix: ti.template(),
-          contact: ti.template(), contact_body: ti.template(), heft: ti.template(), inertia_world: ti.template()):
+          contact: ti.template(), contact_body: ti.template(), heft: ti.template(), inertia_world: ti.template(),
+          entering: ti.template(), others: ti.template()):
     """Velocity after the step into NOW, from FREE and BEFORE. Returns whether it converged, and factorisations.
 
     Written as one loop around one evaluation of the residual, because every evaluation in the text is compiled anew:
@@ -226,7 +234,7 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, dof: ti.templa
     phase, column = START, BEFORE
     while phase != DONE:
         value, size = residual(dim, column, e, bodies, first, count, lagged, soft, dof, contact, contact_body, heft,
-                               inertia_world)
+                               inertia_world, entering, others)
         enough = tolerance * (1.0 + size)
         if phase == START:
             if column == BEFORE:
@@ -266,7 +274,7 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, dof: ti.templa
                 for i in range(at, at + n):
                     dof[i, DELTA] = -dof[i, RESIDUAL]
                 assemble(dim, e, bodies, first, count, lagged, soft, 0, dof, matrix, contact, contact_body, heft,
-                         inertia_world)
+                         inertia_world, entering, others)
                 eliminate(e, n, dof, matrix)
                 phase, column, step, cut, least = SEARCH, TRIAL, 1.0, 0, -1.0
                 for i in range(at, at + n):

@@ -84,6 +84,10 @@ class RigidSolver:
         Raises :class:`RigidTrouble` where the velocity problem has no solution or a number is not finite.
         """
         self._launch("segment")(self.plan.envs, k0, k1, self.start, self.substeps)
+        self.check()
+
+    def check(self) -> None:
+        """Raise :class:`RigidTrouble` for what went wrong since :meth:`begin`."""
         flags = self.store.view("flag")
         if flags[:, 0].any():
             env = int(np.argmin(np.where(flags[:, 0] > 0, flags[:, 1], np.iinfo(np.int32).max)))

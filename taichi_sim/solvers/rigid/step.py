@@ -230,11 +230,13 @@ def prepare_adjoint(dim: ti.template(), e, k, f, bodies, dof: ti.template(), rot
 @ti.func
 def solve_adjoint(dim: ti.template(), e, extent: ti.template(), count, dof: ti.template(), matrix: ti.template(),
                   contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
-                  inertia_world: ti.template(), turned_bar: ti.template()):
+                  inertia_world: ti.template(), turned_bar: ti.template(), entering: ti.template(),
+                  others: ti.template()):
     """``z`` of ``Hᵀ z = v_bar``, in place in DELTA; and the adjoints of rotations set to zero."""
     freedoms = ti.static(3 if dim == 2 else 6)
     bodies = extent[0]
     for b in range(e * bodies, e * bodies + bodies):
         turned_bar[b] = turned_bar[b] * 0.0
-    assemble(dim, e, bodies, e * extent[5], count, 0, 1.0, 1, dof, matrix, contact, contact_body, heft, inertia_world)
+    assemble(dim, e, bodies, e * extent[5], count, 0, 1.0, 1, dof, matrix, contact, contact_body, heft, inertia_world,
+             entering, others)
     eliminate(e, bodies * freedoms, dof, matrix)
