@@ -22,13 +22,13 @@ RIGID = ("mass", "inertia", "centre", "gravity", "dt", "friction", "stiffness", 
 class Case:
     """Matter that fills ``boxes`` (low, high), and the bodies of ``assembly`` with ``colliders``.
 
-    ``floor``: nodes below y (2-D) or z (3-D) of it are held (kind 0 sticky, 1 slip).
+    ``without(x)`` tells which particles to leave out. ``walls``: (axis, side -1 or 1, place) of planes that hold the nodes beyond them (kind 0 sticky, 1 slip).
     """
 
     def __init__(self, assembly: Assembly, colliders: Colliders, boxes, *, steps, dt, spacing=0.05, cells=20, law=None,
-                 density=1.0, floor=None, floor_kind=0, per_axis=2, envs=1, partitions=2, slots=None, room=100_000,
+                 density=1.0, walls=(), wall_kind=1, per_axis=2, envs=1, partitions=2, slots=None, room=100_000,
                  skin=None, damping=0.0, pool=64, sort_every=5, segment_mode=False, gravity=None, segment_room=None,
-                 cells_of=None):  # fmt: skip
+                 cells_of=None, without=None):  # fmt: skip
         name, values = law or ("neo_hookean", {"youngs_modulus": 100.0, "poissons_ratio": 0.0})
         dim = assembly.dim
         self.dim, self.steps, self.envs, self.spacing = dim, steps, envs, spacing
@@ -38,6 +38,8 @@ class Case:
             axes = [np.arange(a + s / 2, b, s) for a, b in zip(low, high, strict=True)]
             x.append(np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, dim))
         x = np.concatenate(x)
+        if without is not None:
+            x = x[~without(x)]
         n = len(x)
         rt = runtime.current()
         cells_of = cells_of or (cells,) * dim
@@ -45,7 +47,7 @@ class Case:
             dim=dim, spacing=spacing, lower=(0.0,) * dim, upper=tuple(c * spacing for c in cells_of),
             periodic=(False,) * dim, envs=envs, partitions=1 if segment_mode else partitions, particles=n,
             laws=(kernel_functions(laws.get(name)),), law_ranges=((0, n),), rows=1, groups=1, fields=0,
-            contacts=max(1, int(np.prod([c + 12 for c in cells_of]))) * envs, driven=False, driven_frames=1,
+            contacts=max(1, len(walls) * int(np.prod([c + 12 for c in cells_of]))) * envs, driven=False, driven_frames=1,
             sort_every=sort_every, segment_mode=segment_mode,
         )  # fmt: skip
         slots = (slots or steps) + 1
@@ -62,9 +64,8 @@ class Case:
         store.write("gravity", np.tile(g, (envs, 1)))
         store.zero(["tag", "active_stress", "active_acceleration", "field_gain", "contact_alpha", "contact_friction",
                     "contact_normal", "contact_kind"])  # fmt: skip
-        self.mpm.set_mass_floor(1e-9 * self.particle_mass)
-        if floor is not None:
-            self._floor(floor, floor_kind)
+        self.mpm.set_mass_floor(1e-12 * self.particle_mass)
+        self._hold(walls, wall_kind)
         assembly.values["dt"] = dt
         self.rigid = RigidSolver(rt, assembly.plan(envs), steps, 1, slots)
         c = one.wave_speed({k: float(v) for k, v in given.items()}, density)
@@ -80,21 +81,23 @@ class Case:
                                   | {"id": np.tile(np.arange(n), envs)})  # fmt: skip
         self.start = self.stepper.read_slot(0)
 
-    def _floor(self, height, kind):
+    def _hold(self, walls, kind):
         plan, store = self.plan, self.mpm.store
-        low = np.flatnonzero(plan.node_positions()[:, -1] < height + 1e-9)
+        places = plan.node_positions()
         head = np.full(plan.envs * plan.nodes, -1, np.int32)
-        count = len(low)
-        kinds, normals = np.zeros(plan.contacts, np.int32), np.zeros((plan.contacts, self.dim))
-        alpha = np.zeros(plan.contacts)
+        nxt, normals = np.full(plan.contacts, -1, np.int32), np.zeros((plan.contacts, self.dim))
+        count = 0
         for e in range(plan.envs):
-            head[e * plan.nodes + low] = e * count + np.arange(count)
-        kinds[:], normals[:, -1], alpha[:] = kind, 1.0, 1.0
+            for axis, side, place in walls:
+                for i in np.flatnonzero(side * (places[:, axis] - place) > -1e-9):
+                    nxt[count], head[e * plan.nodes + i] = head[e * plan.nodes + i], count
+                    normals[count, axis] = -side
+                    count += 1
         store.write("contact_head", head)
-        store.write("contact_next", np.full(plan.contacts, -1, np.int32))
-        store.write("contact_kind", kinds)
+        store.write("contact_next", nxt)
+        store.write("contact_kind", np.full(plan.contacts, kind, np.int32))
         store.write("contact_normal", normals)
-        store.write("contact_alpha", alpha)
+        store.write("contact_alpha", np.ones(plan.contacts))
 
     def run(self, record=False, cuts=(), keep=None):
         """All substeps in one segment from ``start``; ``keep(k)`` is called at the cuts."""

@@ -66,8 +66,8 @@ def couple(
                      mpm_gravity, size, skin_friction, skin_stiction, skin_offset, skin_rate, skin_cap,
                      skin_compliance, collider, sampling, lattice_of, sample, frame, origin, band, counts, record,
                      span, row, row_body, row_count)
-            converged, work = solve(dim, e, extent[0], e * extent[5], taped_count[k, e][0], settings[0], dof, matrix,
-                                    contact, contact_body, heft, inertia_world, entering,
+            converged, work = solve(dim, e, extent[0], e * extent[5], taped_count[k, e][0], settings[0], settings[2],
+                                    dof, matrix, contact, contact_body, heft, inertia_world, entering,
                                     (row, row_body, row_count, counts))
             taped_count[k, e][1] = work
             fine = drift(dim, e, k, extent, dof, contact, contact_body, taped_count, position, rotation, velocity,

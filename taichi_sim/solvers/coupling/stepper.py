@@ -15,6 +15,10 @@ from taichi_sim.solvers.coupling.records import CROWDED, FULL
 from taichi_sim.solvers.mpm.solver import MpmSolver
 from taichi_sim.solvers.rigid.solver import RigidSolver
 
+#: Residual of the bodies' velocity problem beside the size of its terms, and beside 1e-2 √J: tighter than for bodies
+#: alone, because what is left of it is momentum lost between particles and bodies.
+TOLERANCE, FLOOR = {"f64": 1e-13, "f32": 2e-6}, 1e-2
+
 #: What the bodies' velocity problem is given of the particles.
 ENTERING = (balance.pull, balance.stiffen)
 
@@ -65,6 +69,9 @@ class Coupling:
         store.write("axes", np.tile(np.eye(3), (colliders, 1, 1)))
         store.zero(["coupling_flag", "sampling", "lattice_of", "row_count", "span"])
         store.write("band", np.array([0.5 * mpm.plan.spacing]))
+        settings = np.array(rigid.store.view("settings"))
+        settings[[0, 2]] = TOLERANCE[store.runtime.precision], FLOOR
+        rigid.store.write("settings", settings)
         self._make_pool(max(1, pool))
 
     def _make_pool(self, pool: int) -> None:

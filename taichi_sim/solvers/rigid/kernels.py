@@ -60,8 +60,8 @@ def segment(
                        plane_body, box, candidate, taped, taped_count, flag)
                 place_contacts(dim, e, k, extent, position, radius, arm, face, friction, stiffness, damping,
                                stiction, dt, point_body, plane_body, contact, contact_body, taped, taped_count)
-                converged, work = solve(dim, e, extent[0], e * extent[5], taped_count[k, e][0], settings[0], dof,
-                                        matrix, contact, contact_body, heft, inertia_world, (), ())
+                converged, work = solve(dim, e, extent[0], e * extent[5], taped_count[k, e][0], settings[0],
+                                        settings[2], dof, matrix, contact, contact_body, heft, inertia_world, (), ())
                 taped_count[k, e][1] = work
                 fine = drift(dim, e, k, extent, dof, contact, contact_body, taped_count, position, rotation, velocity,
                              spin, kick, touching, dt)

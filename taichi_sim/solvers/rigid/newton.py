@@ -217,10 +217,11 @@ def copy_column(dof: ti.template(), at, n, source, target):
 
 
 @ti.func
-def solve(dim: ti.template(), e, bodies, first, count, tolerance, dof: ti.template(), matrix: ti.template(),
+def solve(dim: ti.template(), e, bodies, first, count, tolerance, floor, dof: ti.template(), matrix: ti.template(),
           contact: ti.template(), contact_body: ti.template(), heft: ti.template(), inertia_world: ti.template(),
           entering: ti.template(), others: ti.template()):
     """Velocity after the step into NOW, from FREE and BEFORE. Returns whether it converged, and factorisations.
+    The residual has to fall to ``tolerance`` times the size of its terms plus ``floor`` (√J).
 
     Written as one loop around one evaluation of the residual, because every evaluation in the text is compiled anew:
     ``phase`` says what is evaluated. Newton starts from the better of the velocity before (resting contact) and the one
@@ -235,7 +236,7 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, dof: ti.templa
     while phase != DONE:
         value, size = residual(dim, column, e, bodies, first, count, lagged, soft, dof, contact, contact_body, heft,
                                inertia_world, entering, others)
-        enough = tolerance * (1.0 + size)
+        enough = tolerance * (floor + size)
         if phase == START:
             if column == BEFORE:
                 least = value

@@ -56,7 +56,7 @@ class RigidSolver:
         p, store = self.plan, self.store
         counts = [p.bodies, len(p.point_body), len(p.plane_body), p.surfaces, len(p.candidates), p.capacity]
         store.write("extent", np.array(counts, np.int32))
-        store.write("settings", np.array([TOLERANCE[store.runtime.precision], MARGIN]))
+        store.write("settings", np.array([TOLERANCE[store.runtime.precision], MARGIN, 1.0]))
         for name, values in (
             ("candidate", p.candidates), ("point_body", p.point_body), ("plane_body", p.plane_body), ("box", p.boxes)
         ):  # fmt: skip
