@@ -1,4 +1,8 @@
-"""Kernels of the coupling. Arrays of the MPM solver are called ``mpm_…`` here, those of the rigid solver as they are."""
+"""Kernels of the coupling. Arrays of the MPM solver are called ``mpm_…`` here, those of the rigid solver as they are.
+
+A substep is ``begin``, ``near``, ``lie``, ``answer``, ``push``; backwards ``begin``, ``lie`` and then the adjoints of
+``answer``, ``lie`` and ``begin``. They are separate because the time to compile a kernel grows faster than its length.
+"""
 
 from taichi_sim.core.operator import operator
 from taichi_sim.runtime import ti
@@ -22,21 +26,17 @@ from taichi_sim.solvers.rigid.step import (
 
 @operator
 @ti.kernel
-def couple(
-    dim: ti.template(), boxes: ti.template(), sampled: ti.template(), entering: ti.template(), position: A2,
-    rotation: A2, velocity: A2, spin: A2, kick: A2, touching: A2, mass: A1, inertia: A1, centre: A1, point: A1,
-    radius: A1, plane_normal: A1, plane_offset: A1, friction: A1, stiffness: A1, damping: A1, stiction: A1,
-    gravity: A1, dt: A1, force: A2, torque: A2, turned: A1, arm: A1, face: A1, inertia_world: A1, heft: A1, dof: A2,
-    matrix: A1, contact: A1, contact_body: A1, taped: A2, taped_count: A2, candidate: A1, point_body: A1,
-    plane_body: A1, box: A1, settings: A1, extent: A1, flag: A1, place: A1, size: A1, skin_friction: A1,
-    skin_stiction: A1, skin_offset: A1, skin_rate: A1, skin_cap: A1, skin_compliance: A1, axes: A1, collider: A1,
-    sampling: A1, lattice_of: A1, sample: A1, frame: A1, origin: A1, ball: A1, found: A1, found_count: A1, row: A1,
-    row_body: A1, row_count: A1, span: A2, band: A1, counts: A1, coupling_flag: A1, record: A1, after: A1, mpm_x: A2,
-    mpm_v: A2, mpm_id: A2, mpm_tag: A1, mpm_material: A1, mpm_gravity: A1, mpm_work: A1, envs: ti.i32, k: ti.i32,
-    f: ti.i32, epoch: ti.i32,
+def begin(
+    dim: ti.template(), boxes: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2, mass: A1,
+    inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1, friction: A1, stiffness: A1,
+    damping: A1, stiction: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1, arm: A1, face: A1,
+    inertia_world: A1, heft: A1, dof: A2, contact: A1, contact_body: A1, taped: A2, taped_count: A2, candidate: A1,
+    point_body: A1, plane_body: A1, box: A1, settings: A1, extent: A1, flag: A1, place: A1, size: A1, skin_offset: A1,
+    axes: A1, collider: A1, sampling: A1, lattice_of: A1, frame: A1, origin: A1, ball: A1, band: A1, counts: A1,
+    envs: ti.i32, k: ti.i32, f: ti.i32, look: ti.i32,
 ):
-    """One step of all bodies from slot ``k``, with the particles near them; particles of slot ``k`` are left with their
-    velocity after contact. Flags of what goes wrong as in the rigid solver, and in ``records``."""
+    """Bodies at slot ``k``: free velocities, contacts among themselves (with ``look`` found, else as taped), and where
+    their colliders are."""
     ti.loop_config(block_dim=SPREAD)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
@@ -46,93 +46,155 @@ def couple(
             set_frames(dim, e, k, extent[0], position, turned, centre, place, size, skin_offset, axes, collider,
                        sampling, lattice_of, band, counts, frame, origin, ball)
             orient(dim, e, extent, turned, centre, point, plane_normal, plane_offset, point_body, plane_body, arm, face)
-            taped_count[k, e] = ti.Vector([0, 0])
-            detect(dim, boxes, e, k, dt[e], settings[1], extent, dof, position, radius, arm, face, point_body,
-                   plane_body, box, candidate, taped, taped_count, flag)
+            if look == 1:
+                taped_count[k, e] = ti.Vector([0, 0])
+                detect(dim, boxes, e, k, dt[e], settings[1], extent, dof, position, radius, arm, face, point_body,
+                       plane_body, box, candidate, taped, taped_count, flag)
             place_contacts(dim, e, k, extent, position, radius, arm, face, friction, stiffness, damping, stiction, dt,
                            point_body, plane_body, contact, contact_body, taped, taped_count)
+
+
+@begin.adjoint
+@ti.kernel
+def begin_adjoint(
+    dim: ti.template(), position: A2, rotation: A2, spin: A2, kick: A2, mass: A1, inertia: A1, centre: A1, point: A1,
+    radius: A1, plane_normal: A1, stiffness: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1,
+    turned_bar: A1, arm: A1, arm_bar: A1, face: A1, face_bar: A1, inertia_world: A1, dof: A2, contact: A1,
+    contact_body: A1, taped: A2, taped_count: A2, point_body: A1, plane_body: A1, extent: A1, d_position: A1,
+    d_rotation: A1, d_velocity: A1, d_spin: A1, d_kick: A1, d_mass: A1, d_inertia: A1, d_centre: A1, d_point: A1,
+    d_radius: A1, d_plane_normal: A1, d_plane_offset: A1, d_friction: A1, d_stiffness: A1, d_damping: A1,
+    d_stiction: A1, d_gravity: A1, d_dt: A1, d_force: A3, d_torque: A3, envs: ti.i32, k: ti.i32, f: ti.i32,
+):
+    ti.loop_config(block_dim=SPREAD)
+    for spread in range(envs * SPREAD):
+        if spread % SPREAD == 0:
+            e = spread // SPREAD
+            clear_orient_adjoint(e, extent, arm_bar, face_bar)
+            contacts_adjoint(dim, e, k, extent, dof, position, radius, arm, face, stiffness, dt, contact, contact_body,
+                             taped, taped_count, arm_bar, face_bar, d_position, d_radius, d_friction, d_stiffness,
+                             d_damping, d_stiction, d_dt)
+            orient_adjoint(dim, e, extent, turned, centre, point, plane_normal, point_body, plane_body, arm_bar,
+                           face_bar, turned_bar, d_centre, d_point, d_plane_normal, d_plane_offset)
+            prepare_adjoint(dim, e, k, f, extent[0], dof, rotation, spin, kick, mass, inertia, gravity, dt, force,
+                            torque, turned, inertia_world, turned_bar, d_rotation, d_velocity, d_spin, d_kick, d_mass,
+                            d_inertia, d_gravity, d_dt, d_force, d_torque)
+
+
+@ti.kernel
+def near(
+    dim: ti.template(), sampled: ti.template(), size: A1, skin_offset: A1, collider: A1, sampling: A1, lattice_of: A1,
+    sample: A1, frame: A1, origin: A1, ball: A1, found: A1, found_count: A1, band: A1, counts: A1, mpm_x: A2,
+    mpm_id: A2, mpm_tag: A1, mpm_work: A1, envs: ti.i32, k: ti.i32, epoch: ti.i32,
+):
+    """Find the particles of slot ``k`` near bodies, every worker its own."""
     ti.loop_config(block_dim=SPREAD)
     for spread in range(envs * counts[PARTITIONS] * SPREAD):
         if spread % SPREAD == 0:
             search(dim, sampled, spread // SPREAD, k, epoch, envs * counts[PARTITIONS], mpm_x, mpm_id, mpm_tag,
                    mpm_work, size, skin_offset, collider, sampling, lattice_of, sample, frame, origin, ball, band,
                    counts, found, found_count)
+
+
+@operator
+@ti.kernel
+def lie(
+    dim: ti.template(), sampled: ti.template(), position: A2, dt: A1, size: A1, skin_friction: A1, skin_stiction: A1,
+    skin_offset: A1, skin_rate: A1, skin_cap: A1, skin_compliance: A1, collider: A1, sampling: A1, lattice_of: A1,
+    sample: A1, frame: A1, origin: A1, found: A1, found_count: A1, row: A1, row_body: A1, row_count: A1, span: A2,
+    band: A1, counts: A1, coupling_flag: A1, record: A1, extent: A1, mpm_x: A2, mpm_v: A2, mpm_id: A2, mpm_tag: A1,
+    mpm_material: A1, mpm_gravity: A1, mpm_work: A1, envs: ti.i32, k: ti.i32, epoch: ti.i32, look: ti.i32,
+):
+    """Contacts of particles with bodies: with ``look`` put on the tape as ``near`` found them, then how they lie."""
     ti.loop_config(block_dim=SPREAD)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
             e = spread // SPREAD
-            keep(e, k, envs * counts[PARTITIONS], mpm_work, counts, found, found_count, record, span, coupling_flag)
+            if look == 1:
+                keep(e, k, envs * counts[PARTITIONS], mpm_work, counts, found, found_count, record, span, coupling_flag)
             set_rows(dim, sampled, e, k, epoch, extent[0], position, dt, mpm_x, mpm_v, mpm_id, mpm_tag, mpm_material,
                      mpm_gravity, size, skin_friction, skin_stiction, skin_offset, skin_rate, skin_cap,
                      skin_compliance, collider, sampling, lattice_of, sample, frame, origin, band, counts, record,
                      span, row, row_body, row_count)
+
+
+@lie.adjoint
+@ti.kernel
+def lie_adjoint(
+    dim: ti.template(), sampled: ti.template(), dof: A2, dt: A1, centre: A1, turned: A1, turned_bar: A1, extent: A1,
+    d_position: A1, d_centre: A1, d_dt: A1, place: A1, size: A1, skin_offset: A1, skin_rate: A1, skin_cap: A1,
+    skin_compliance: A1, axes: A1, collider: A1, sampling: A1, lattice_of: A1, sample: A1, frame: A1, origin: A1,
+    row: A1, row_body: A1, span: A2, band: A1, counts: A1, record: A1, d_place: A1, d_size: A1, d_skin_friction: A1,
+    d_skin_stiction: A1, d_skin_offset: A1, d_skin_rate: A1, d_skin_cap: A1, d_skin_compliance: A1, mpm_x: A2,
+    mpm_material: A1, mpm_gravity: A1, d_mpm_x: A1, d_mpm_v: A1, d_mpm_material: A2, d_mpm_gravity: A2, envs: ti.i32,
+    k: ti.i32,
+):
+    ti.loop_config(block_dim=SPREAD)
+    for spread in range(envs * SPREAD):
+        if spread % SPREAD == 0:
+            set_rows_adjoint(dim, sampled, spread // SPREAD, k, extent[0], dof, dt, mpm_x, mpm_material, mpm_gravity,
+                             size, skin_offset, skin_rate, skin_cap, skin_compliance, axes, collider, sampling,
+                             lattice_of, sample, frame, origin, band, counts, record, span, row, row_body, turned,
+                             centre, place, turned_bar, d_position, d_centre, d_place, d_size, d_skin_friction,
+                             d_skin_stiction, d_skin_offset, d_skin_rate, d_skin_cap, d_skin_compliance, d_dt, d_mpm_x,
+                             d_mpm_v, d_mpm_material, d_mpm_gravity)
+
+
+@operator
+@ti.kernel
+def answer(
+    dim: ti.template(), entering: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2,
+    touching: A2, dt: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1, contact: A1, contact_body: A1,
+    taped_count: A2, settings: A1, extent: A1, flag: A1, row: A1, row_body: A1, row_count: A1, counts: A1,
+    envs: ti.i32, k: ti.i32,
+):
+    """Velocities of all bodies, and slot ``k + 1``. Flags of what goes wrong as in the rigid solver."""
+    ti.loop_config(block_dim=SPREAD)
+    for spread in range(envs * SPREAD):
+        if spread % SPREAD == 0:
+            e = spread // SPREAD
             converged, work = solve(dim, e, extent[0], e * extent[5], taped_count[k, e][0], settings[0], settings[2],
                                     dof, matrix, contact, contact_body, heft, inertia_world, entering,
                                     (row, row_body, row_count, counts))
             taped_count[k, e][1] = work
             fine = drift(dim, e, k, extent, dof, contact, contact_body, taped_count, position, rotation, velocity,
                          spin, kick, touching, dt)
-            push_particles(dim, e, k, extent[0], dof, mpm_v, mpm_material, touching, record, after, span, counts, row,
-                           row_body)
-            if flag[e][0] == 0 and converged == 0:
-                flag[e] = ti.Vector([1, k, taped_count[k, e][0] + span[k, e][1]])
             if flag[e][0] == 0 and fine == 0:
                 flag[e] = ti.Vector([3, k, 0])
+            if flag[e][0] == 0 and converged == 0:
+                flag[e] = ti.Vector([1, k, taped_count[k, e][0] + row_count[e]])
 
 
-@couple.adjoint
+@answer.adjoint
 @ti.kernel
-def couple_adjoint(
-    dim: ti.template(), sampled: ti.template(), entering: ti.template(), position: A2, rotation: A2, velocity: A2,
-    spin: A2, kick: A2, mass: A1, inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1,
-    friction: A1, stiffness: A1, damping: A1, stiction: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1,
-    turned_bar: A1, arm: A1, arm_bar: A1, face: A1, face_bar: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1,
-    contact: A1, contact_body: A1, taped: A2, taped_count: A2, point_body: A1, plane_body: A1, extent: A1,
-    d_position: A1, d_rotation: A1, d_velocity: A1, d_spin: A1, d_kick: A1, d_mass: A1, d_inertia: A1, d_centre: A1,
-    d_point: A1, d_radius: A1, d_plane_normal: A1, d_plane_offset: A1, d_friction: A1, d_stiffness: A1,
-    d_damping: A1, d_stiction: A1, d_gravity: A1, d_dt: A1, d_force: A3, d_torque: A3, place: A1, size: A1,
-    skin_friction: A1, skin_stiction: A1, skin_offset: A1, skin_rate: A1, skin_cap: A1, skin_compliance: A1, axes: A1,
-    collider: A1, sampling: A1, lattice_of: A1, sample: A1, frame: A1, origin: A1, ball: A1, row: A1, row_body: A1,
-    row_count: A1, span: A2, band: A1, counts: A1, record: A1, d_place: A1, d_size: A1, d_skin_friction: A1,
-    d_skin_stiction: A1, d_skin_offset: A1, d_skin_rate: A1, d_skin_cap: A1, d_skin_compliance: A1, mpm_x: A2,
-    mpm_v: A2, mpm_id: A2, mpm_tag: A1, mpm_material: A1, mpm_gravity: A1, d_mpm_x: A1, d_mpm_v: A1,
-    d_mpm_material: A2, d_mpm_gravity: A2, envs: ti.i32, k: ti.i32, f: ti.i32, epoch: ti.i32,
+def answer_adjoint(
+    dim: ti.template(), entering: ti.template(), rotation: A2, velocity: A2, spin: A2, dt: A1, turned_bar: A1,
+    inertia_world: A1, heft: A1, dof: A2, matrix: A1, contact: A1, contact_body: A1, taped_count: A2, extent: A1,
+    d_position: A1, d_rotation: A1, d_velocity: A1, d_spin: A1, d_kick: A1, d_dt: A1, row: A1, row_body: A1,
+    row_count: A1, counts: A1, mpm_material: A1, d_mpm_v: A1, envs: ti.i32, k: ti.i32,
 ):
+    """From the adjoint of slot ``k + 1`` and of the velocities after contact to ``z`` in DELTA."""
     ti.loop_config(block_dim=SPREAD)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
             e = spread // SPREAD
-            prepare(dim, e, k, f, extent[0], dof, position, rotation, velocity, spin, kick, mass, inertia, gravity, dt,
-                    force, torque, turned, inertia_world, heft)
-            set_frames(dim, e, k, extent[0], position, turned, centre, place, size, skin_offset, axes, collider,
-                       sampling, lattice_of, band, counts, frame, origin, ball)
-            orient(dim, e, extent, turned, centre, point, plane_normal, plane_offset, point_body, plane_body, arm, face)
-            place_contacts(dim, e, k, extent, position, radius, arm, face, friction, stiffness, damping, stiction, dt,
-                           point_body, plane_body, contact, contact_body, taped, taped_count)
-            set_rows(dim, sampled, e, k, epoch, extent[0], position, dt, mpm_x, mpm_v, mpm_id, mpm_tag, mpm_material,
-                     mpm_gravity, size, skin_friction, skin_stiction, skin_offset, skin_rate, skin_cap,
-                     skin_compliance, collider, sampling, lattice_of, sample, frame, origin, band, counts, record,
-                     span, row, row_body, row_count)
-            clear_orient_adjoint(e, extent, arm_bar, face_bar)
             drift_adjoint(dim, e, k, extent[0], dof, rotation, velocity, spin, dt, d_position, d_rotation, d_velocity,
                           d_spin, d_kick, d_dt)
             pull_adjoint(dim, e, extent[0], dof, mpm_material, d_mpm_v, row, row_body, row_count, counts)
             solve_adjoint(dim, e, extent, taped_count[k, e][0], dof, matrix, contact, contact_body, heft,
                           inertia_world, turned_bar, entering, (row, row_body, row_count, counts))
-            contacts_adjoint(dim, e, k, extent, dof, position, radius, arm, face, stiffness, dt, contact, contact_body,
-                             taped, taped_count, arm_bar, face_bar, d_position, d_radius, d_friction, d_stiffness,
-                             d_damping, d_stiction, d_dt)
-            set_rows_adjoint(dim, sampled, e, k, extent[0], dof, dt, mpm_x, mpm_material, mpm_gravity, size,
-                             skin_offset, skin_rate, skin_cap, skin_compliance, axes, collider, sampling, lattice_of,
-                             sample, frame, origin, band, counts, record, span, row, row_body, turned, centre, place,
-                             turned_bar, d_position, d_centre, d_place, d_size, d_skin_friction, d_skin_stiction,
-                             d_skin_offset, d_skin_rate, d_skin_cap, d_skin_compliance, d_dt, d_mpm_x, d_mpm_v,
-                             d_mpm_material, d_mpm_gravity)
-            orient_adjoint(dim, e, extent, turned, centre, point, plane_normal, point_body, plane_body, arm_bar,
-                           face_bar, turned_bar, d_centre, d_point, d_plane_normal, d_plane_offset)
-            prepare_adjoint(dim, e, k, f, extent[0], dof, rotation, spin, kick, mass, inertia, gravity, dt, force,
-                            torque, turned, inertia_world, turned_bar, d_rotation, d_velocity, d_spin, d_kick, d_mass,
-                            d_inertia, d_gravity, d_dt, d_force, d_torque)
+
+
+@ti.kernel
+def push(
+    dim: ti.template(), dof: A2, touching: A2, extent: A1, row: A1, row_body: A1, span: A2, counts: A1, record: A1,
+    after: A1, mpm_v: A2, mpm_material: A1, envs: ti.i32, k: ti.i32,
+):
+    """Leave the particles of slot ``k`` with their velocity after contact."""
+    ti.loop_config(block_dim=SPREAD)
+    for spread in range(envs * SPREAD):
+        if spread % SPREAD == 0:
+            push_particles(dim, spread // SPREAD, k, extent[0], dof, mpm_v, mpm_material, touching, record, after, span,
+                           counts, row, row_body)
 
 
 @ti.kernel

@@ -102,11 +102,8 @@ class Coupling:
                 "dim": self.plan.dim, "boxes": bool(self.rigid.plan.boxes), "entering": ENTERING,
                 "sampled": any(kind == GRID for kind, _ in self.plan.colliders),
             }  # fmt: skip
-            kernel = {
-                "couple": kernels.couple.kernel,
-                "couple_adjoint": kernels.couple.adjoint_kernel,
-                "exchange": kernels.exchange,
-            }[name]
+            op = getattr(kernels, name.removesuffix("_adjoint"))
+            kernel = op.adjoint_kernel if name.endswith("_adjoint") else getattr(op, "kernel", op)
             self._bound[name] = bind_kernel(kernel, joined, fixed, self._plain)
         return self._bound[name]
 
@@ -114,8 +111,15 @@ class Coupling:
 
     def enter(self, k: int, frame: int, epoch: int) -> None:
         """Step the bodies from slot ``k``; particles of slot ``k`` get their velocity after contact."""
-        frame = min(frame, self.rigid.store.view("force").shape[0] - 1)
-        self._launch("couple")(self.plan.envs, k, frame, epoch)
+        envs = self.plan.envs
+        self._launch("begin")(envs, k, self._frame(frame), 1)
+        self._launch("near")(envs, k, epoch)
+        self._launch("lie")(envs, k, epoch, 1)
+        self._launch("answer")(envs, k)
+        self._launch("push")(envs, k)
+
+    def _frame(self, frame: int) -> int:
+        return min(frame, self.rigid.store.view("force").shape[0] - 1)
 
     def swap(self, k: int) -> None:
         """Exchange the velocities of slot ``k`` before and after contact."""
@@ -123,8 +127,12 @@ class Coupling:
 
     def enter_adjoint(self, k: int, frame: int, epoch: int) -> None:
         """Adjoint of :meth:`enter`; particles of slot ``k`` hold their velocity before contact."""
-        frame = min(frame, self.rigid.store.view("force").shape[0] - 1)
-        self._launch("couple_adjoint")(self.plan.envs, k, frame, epoch)
+        envs, frame = self.plan.envs, self._frame(frame)
+        self._launch("begin")(envs, k, frame, 0)
+        self._launch("lie")(envs, k, epoch, 0)
+        self._launch("answer_adjoint")(envs, k)
+        self._launch("lie_adjoint")(envs, k)
+        self._launch("begin_adjoint")(envs, k, frame)
 
     def again(self, start: int) -> bool:
         """After a piece: whether it has to be run once more, because the pool has grown.
