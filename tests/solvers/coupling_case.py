@@ -28,7 +28,7 @@ class Case:
     def __init__(self, assembly: Assembly, colliders: Colliders, boxes, *, steps, dt, spacing=0.05, cells=20, law=None,
                  density=1.0, walls=(), wall_kind=1, per_axis=2, envs=1, partitions=2, slots=None, room=100_000,
                  skin=None, damping=0.0, pool=64, sort_every=5, segment_mode=False, gravity=None, segment_room=None,
-                 cells_of=None, without=None):  # fmt: skip
+                 cells_of=None, without=None, rows_room=None):  # fmt: skip
         name, values = law or ("neo_hookean", {"youngs_modulus": 100.0, "poissons_ratio": 0.0})
         dim = assembly.dim
         self.dim, self.steps, self.envs, self.spacing = dim, steps, envs, spacing
@@ -71,7 +71,7 @@ class Case:
         c = one.wave_speed({k: float(v) for k, v in given.items()}, density)
         self.wave_speed = c
         skin = default_skin(spacing, c, s, dt) | (skin or {})
-        self.coupling = Coupling(colliders.plan(self.plan, self.rigid.plan), self.mpm, self.rigid, pool)
+        self.coupling = Coupling(colliders.plan(self.plan, self.rigid.plan, rows_room), self.mpm, self.rigid, pool)
         colliders.fill(self.coupling, skin)
         self.stepper = CoupledStepper(self.mpm, self.rigid, self.coupling)
         self.stepper.begin(0)
