@@ -39,7 +39,7 @@ def test_momentum_and_energy(precision, drift):
         assert speeds[-1] > -0.9  # it was stopped
         before = case.momentum(0)
         moved = [case.momentum(k) - before for k in range(0, case.steps + 1, 20)]
-        assert np.abs(moved).max() < drift * mass * 1.0 * (1.0 if precision == "f64" else 4.0)
+        assert np.abs(moved).max() < drift * mass  # the body came with a momentum of mass times 1 m/s
         energy = [case.kinetic(k) + case.elastic(k) for k in range(0, case.steps + 1, 10)]
         assert max(energy) < 1.01 * energy[0]
 

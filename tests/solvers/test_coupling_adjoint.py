@@ -60,7 +60,8 @@ def test_bodies_that_touch_each_other(f64):
 
 def test_particles_between_two_bodies(f64):
     case = squeezed(steps=60)
-    case.start["rigid/position"][:, 0] = [0.5 - 0.073, 0.5 + 0.073]
+    case.start["rigid/position"][:] = [[0.5 - 0.074, 0.49], [0.5 + 0.075, 0.52]]
+    case.start["rigid/spin"][:, 0] = [0.5, -0.3]
     case.seed(np.random.default_rng(3))
     case.run()
     total = case.coupling.store.view("span")[59, 0].sum()

@@ -15,9 +15,8 @@ from taichi_sim.solvers.coupling.records import CROWDED, FULL
 from taichi_sim.solvers.mpm.solver import MpmSolver
 from taichi_sim.solvers.rigid.solver import RigidSolver
 
-#: Residual of the bodies' velocity problem beside the size of its terms, and beside 1e-2 √J: tighter than for bodies
-#: alone, because what is left of it is momentum lost between particles and bodies.
-TOLERANCE, FLOOR = {"f64": 1e-13, "f32": 2e-6}, 1e-2
+#: What the residual of the bodies' velocity problem may always be, √J: less than for bodies alone, which may be heavy.
+FLOOR = 1e-2
 
 #: What the bodies' velocity problem is given of the particles.
 ENTERING = (balance.pull, balance.stiffen)
@@ -70,7 +69,7 @@ class Coupling:
         store.zero(["coupling_flag", "sampling", "lattice_of", "row_count", "span"])
         store.write("band", np.array([0.5 * mpm.plan.spacing]))
         settings = np.array(rigid.store.view("settings"))
-        settings[[0, 2]] = TOLERANCE[store.runtime.precision], FLOOR
+        settings[2] = FLOOR
         rigid.store.write("settings", settings)
         self._make_pool(max(1, pool))
 

@@ -221,7 +221,8 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, floor, dof: ti
           contact: ti.template(), contact_body: ti.template(), heft: ti.template(), inertia_world: ti.template(),
           entering: ti.template(), others: ti.template()):
     """Velocity after the step into NOW, from FREE and BEFORE. Returns whether it converged, and factorisations.
-    The residual has to fall to ``tolerance`` times the size of its terms plus ``floor`` (√J).
+    The residual has to fall to ``tolerance`` times the size of its terms plus ``floor`` (√J). With what else has entered
+    momentum is exchanged, and what is left of the residual is momentum lost: there a last step is made from that point.
 
     Written as one loop around one evaluation of the residual, because every evaluation in the text is compiled anew:
     ``phase`` says what is evaluated. Newton starts from the better of the velocity before (resting contact) and the one
@@ -251,8 +252,11 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, floor, dof: ti
         elif phase == ITERATE:
             if value <= enough and lagged == 0 and soft == 1.0:
                 converged = 1
+            if converged == 1 and (ti.static(len(entering) == 0) or value <= 0.01 * enough):
                 phase = DONE
-            elif value <= enough or iteration == ITERATIONS or (iteration > 2 and least >= 0.999 * norm):
+            elif converged == 0 and (
+                value <= enough or iteration == ITERATIONS or (iteration > 2 and least >= 0.999 * norm)
+            ):
                 # this round can do no more, or has done what it can
                 stage = stage + 1
                 lagged = 0
@@ -280,6 +284,9 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, floor, dof: ti
                 phase, column, step, cut, least = SEARCH, TRIAL, 1.0, 0, -1.0
                 for i in range(at, at + n):
                     dof[i, TRIAL] = dof[i, NOW] + dof[i, DELTA]
+                if converged == 1:
+                    copy_column(dof, at, n, TRIAL, NOW)
+                    phase = DONE
         else:
             if least < 0.0 or value < least:
                 least = value
