@@ -232,7 +232,7 @@ class Case:
             if key == "coupling:size":
                 direction[np.abs(place) > 1e6] = 0.0
             mine = float((gradient[key] * direction).sum())
-            scale = max(1e-2, float(np.abs(place[np.abs(place) < 1e6]).max()))
+            scale = float(np.abs(place[np.abs(place) < 1e6]).max()) or 1e-2
             size = max(abs(mine), 1e-3 * float(np.linalg.norm(gradient[key]) * np.linalg.norm(direction)), 1e-9)
             errors[key] = min(abs(self.difference(key, direction, s * scale) - mine) / size for s in steps)
         bad = {k: e for k, e in errors.items() if not e < tolerance}
