@@ -1,5 +1,7 @@
 """Small scenes of MPM matter and rigid bodies built directly on the solvers, and their gradients."""
 
+import itertools
+
 import numpy as np
 
 from taichi_sim import runtime
@@ -22,7 +24,8 @@ RIGID = ("mass", "inertia", "centre", "gravity", "dt", "friction", "stiffness", 
 class Case:
     """Matter that fills ``boxes`` (low, high), and the bodies of ``assembly`` with ``colliders``.
 
-    ``without(x)`` tells which particles to leave out. ``walls``: (axis, side -1 or 1, place) of planes that hold the nodes beyond them (kind 0 sticky, 1 slip).
+    ``without(x)`` tells which particles to leave out. ``walls``: (axis, side -1 or 1, place)
+    of planes that hold the nodes beyond them (kind 0 sticky, 1 slip).
     """
 
     def __init__(self, assembly: Assembly, colliders: Colliders, boxes, *, steps, dt, spacing=0.05, cells=20, law=None,
@@ -44,8 +47,8 @@ class Case:
         rt = runtime.current()
         cells_of = cells_of or (cells,) * dim
         self.plan = MpmPlan(
-            dim=dim, spacing=spacing, lower=(0.0,) * dim, upper=tuple(c * spacing for c in cells_of),
-            periodic=(False,) * dim, envs=envs, partitions=1 if segment_mode else partitions, particles=n,
+            dim=dim, spacing=spacing, lower=(0.0,) * dim, upper=tuple(c * spacing for c in cells_of), envs=envs,
+            periodic=(False,) * dim, partitions=1 if segment_mode else partitions, particles=n,
             laws=(kernel_functions(laws.get(name)),), law_ranges=((0, n),), rows=1, groups=1, fields=0,
             contacts=max(1, len(walls) * int(np.prod([c + 12 for c in cells_of]))) * envs, driven=False, driven_frames=1,
             sort_every=sort_every, segment_mode=segment_mode,
@@ -104,7 +107,7 @@ class Case:
         self.stepper.begin(0)
         self.stepper.write_first_slot(self.start)
         marks = [0, *cuts, self.steps]
-        for a, b in zip(marks, marks[1:], strict=False):
+        for a, b in itertools.pairwise(marks):
             self.stepper.forward(a, b, record)
             if keep is not None:
                 keep(b)
@@ -131,7 +134,9 @@ class Case:
         if self.dim == 2:
             D = self.spacing**2 / 4
             turning = m * (x[:, 0] * v[:, 1] - x[:, 1] * v[:, 0] + D * (C[:, 1, 0] - C[:, 0, 1])).sum()
-            turning += (M * (y[:, 0] * u[:, 1] - y[:, 1] * u[:, 0]) + self.rigid.store.view("inertia")[:, 0] * w[:, 0]).sum()
+            turning += (
+                M * (y[:, 0] * u[:, 1] - y[:, 1] * u[:, 0]) + self.rigid.store.view("inertia")[:, 0] * w[:, 0]
+            ).sum()
             out = np.append(out, turning)
         return out
 
@@ -171,9 +176,7 @@ class Case:
         id_ = np.array(mine.view("id")[self.mpm.epoch])
         places = id_ + self.plan.particles * np.repeat(np.arange(self.envs), self.plan.particles)
         total = sum(float((self.weights[n][places] * mine.view(n)[self.steps]).sum()) for n in MPM_STATE)
-        return total + sum(
-            float((self.weights[n] * self.rigid.store.view(n)[self.steps]).sum()) for n in RIGID_STATE
-        )
+        return total + sum(float((self.weights[n] * self.rigid.store.view(n)[self.steps]).sum()) for n in RIGID_STATE)
 
     def gradient(self, cuts=()):
         self.run(record=True, cuts=cuts)
@@ -184,7 +187,7 @@ class Case:
         for n in RIGID_STATE:
             self.rigid.store.view(f"d_{n}")[...] = self.weights[n]
         marks = [0, *cuts, self.steps]
-        for a, b in reversed(list(zip(marks, marks[1:], strict=False))):
+        for a, b in reversed(list(itertools.pairwise(marks))):
             self.stepper.backward(a, b)
         return self.collect()
 

@@ -5,7 +5,13 @@ import pytest
 
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.coupling.distance import (
-    BOX, CAPSULE, CYLINDER, PLANE, SPHERE, shape_distance, shape_distance_adjoint,
+    BOX,
+    CAPSULE,
+    CYLINDER,
+    PLANE,
+    SPHERE,
+    shape_distance,
+    shape_distance_adjoint,
 )  # fmt: skip
 from taichi_sim.solvers.coupling.law import meet, meet_adjoint, meet_slope
 from taichi_sim.solvers.coupling.samples import BEYOND, sampled_distance
@@ -106,7 +112,7 @@ def test_law_adjoint(f64):
                 step = np.zeros(11)
                 step[i] = h * max(abs(row[i]), 1e-2)
 
-                def central(s, step=step, i=i):
+                def central(s, step=step, i=i, row=row, bar=bar):
                     ends = [law(row + q * s * step)[0] @ bar for q in (1, -1)]
                     return (ends[0] - ends[1]) / (2 * s * step[i])
 

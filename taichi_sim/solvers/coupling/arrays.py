@@ -8,7 +8,8 @@ from taichi_sim.core.array import Array
 
 #: Columns of ``row``: normal, arm from the centre of mass, velocity before contact (3 each), mass, α, b, μ, vs, weight
 #: among the bodies that a particle touches, distance, adjoint of the velocity after contact (3).
-NORMAL, ARM, SPEED, MASS, ALPHA, BIAS, FRICTION, STICTION, WEIGHT, DISTANCE, BAR = 0, 3, 6, 9, 10, 11, 12, 13, 14, 15, 16
+NORMAL, ARM, SPEED, MASS, ALPHA, BIAS = 0, 3, 6, 9, 10, 11
+FRICTION, STICTION, WEIGHT, DISTANCE, BAR = 12, 13, 14, 15, 16
 
 #: Columns of ``counts``.
 COLLIDERS, ROWS, ROOM, POOL, LAWS, PARTITIONS, PARTICLES = 0, 1, 2, 3, 4, 5, 6

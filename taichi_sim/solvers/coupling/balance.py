@@ -1,4 +1,4 @@
-"""What particles add to the velocity problem of the bodies: ``Σ Jᵀ λ(J v)`` to its residual, ``Σ Jᵀ G J`` to its matrix.
+"""What particles add to the velocity problem of bodies: ``Σ Jᵀ λ(J v)`` to its residual, ``Σ Jᵀ G J`` to its matrix.
 
 Both act through a body's twist and wrench only, at one body each: a particle's own velocity is eliminated.
 """

@@ -12,7 +12,6 @@ The order of contacts is that of particles in memory: it depends on neither thre
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.coupling.arrays import (
     ALPHA,
-    ARM,
     BAR,
     BIAS,
     COLLIDERS,
@@ -35,14 +34,14 @@ from taichi_sim.solvers.coupling.distance import (
     CAPSULE,
     CYLINDER,
     GRID,
-    PLANE,
     SPHERE,
     shape_distance,
     shape_distance_adjoint,
 )
 from taichi_sim.solvers.coupling.law import meet_adjoint
 from taichi_sim.solvers.coupling.samples import BEYOND, sampled_distance
-from taichi_sim.solvers.rigid.geometry import column3, place as centre_of
+from taichi_sim.solvers.rigid.geometry import column3
+from taichi_sim.solvers.rigid.geometry import place as centre_of
 from taichi_sim.solvers.rigid.newton import DELTA, NOW, body_motion
 from taichi_sim.solvers.rigid.rotation import flat, lift
 
@@ -254,7 +253,7 @@ def set_rows(dim: ti.template(), sampled: ti.template(), e, k, epoch, bodies, po
 @ti.func
 def particle_bars(dim: ti.template(), e, i, bodies, dof: ti.template(), mpm_material: ti.template(),
                   row: ti.template(), row_body: ti.template()):
-    """Adjoint of the impulse of contact ``i`` given ``z`` in DELTA: ``y = v_bar/m - J z`` and what the law makes of it."""
+    """Adjoint of the impulse of contact ``i``, given ``z`` in DELTA: what the law makes of ``y = v_bar/m - J z``."""
     moving = surface_motion(dim, dof, NOW, e, bodies, i, row, row_body)
     z = surface_motion(dim, dof, DELTA, e, bodies, i, row, row_body)
     y = column3(row, i, BAR) / mpm_material[row_body[i][1]][1] - z

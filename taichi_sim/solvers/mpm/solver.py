@@ -57,8 +57,11 @@ class MpmSolver:
     """State, parameters and launches of one compiled scene.
 
     ``slots`` is one more than the longest segment. ``saved_nodes`` is the room for active grids of a segment; where
-    it does not suffice, the backward sweep scatters again instead.
+    it does not suffice, the backward sweep scatters again instead. With a ``guest``, substeps are not fused: the guest
+    acts between gather and scatter.
     """
+
+    guest: Guest | None = None
 
     def __init__(
         self, runtime: Runtime, plan: MpmPlan, substeps: int, frames: int, slots: int, saved_nodes: int, plain: bool

@@ -102,7 +102,7 @@ def declare(dim: int) -> tuple[Array, ...]:
         scratch("point_body", (), "points", "body of a point", "int"),
         scratch("plane_body", (), "planes", "body of a plane, -1 for the world", "int"),
         scratch("box", (2,), "box", "first point, first plane", "int"),
-        scratch("settings", (), "settings", "tolerance of the solve, margin of detection [m], floor of the tolerance [√J]"),
+        scratch("settings", (), "settings", "tolerance of the solve, margin [m], floor [√J]"),
         scratch("extent", (), "extent", "bodies, points, planes, surfaces, candidates, capacity", "int"),
         scratch("flag", (3,), "env", "kind, slot, detail of what went wrong", "int"),
     )

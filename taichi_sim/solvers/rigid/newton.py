@@ -221,8 +221,9 @@ def solve(dim: ti.template(), e, bodies, first, count, tolerance, floor, dof: ti
           contact: ti.template(), contact_body: ti.template(), heft: ti.template(), inertia_world: ti.template(),
           entering: ti.template(), others: ti.template()):
     """Velocity after the step into NOW, from FREE and BEFORE. Returns whether it converged, and factorisations.
-    The residual has to fall to ``tolerance`` times the size of its terms plus ``floor`` (√J). With what else has entered
-    momentum is exchanged, and what is left of the residual is momentum lost: there a last step is made from that point.
+
+    The residual has to fall to ``tolerance`` times the size of its terms plus ``floor`` (√J). What has entered takes
+    momentum, and what is left of the residual is momentum lost: then a last step is made from that point.
 
     Written as one loop around one evaluation of the residual, because every evaluation in the text is compiled anew:
     ``phase`` says what is evaluated. Newton starts from the better of the velocity before (resting contact) and the one
