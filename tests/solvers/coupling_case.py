@@ -50,8 +50,8 @@ class Case:
             dim=dim, spacing=spacing, lower=(0.0,) * dim, upper=tuple(c * spacing for c in cells_of), envs=envs,
             periodic=(False,) * dim, partitions=1 if segment_mode else partitions, particles=n,
             laws=(kernel_functions(laws.get(name)),), law_ranges=((0, n),), rows=1, groups=1, fields=0,
-            contacts=max(1, len(walls) * int(np.prod([c + 12 for c in cells_of]))) * envs, driven=False, driven_frames=1,
-            sort_every=sort_every, segment_mode=segment_mode,
+            contacts=max(1, len(walls) * int(np.prod([c + 12 for c in cells_of]))) * envs, driven_frames=1,
+            driven=False, sort_every=sort_every, segment_mode=segment_mode,
         )  # fmt: skip
         slots = (slots or steps) + 1
         self.mpm = MpmSolver(rt, self.plan, steps, 1, slots, room if segment_room is None else segment_room, False)
