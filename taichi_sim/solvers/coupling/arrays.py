@@ -63,6 +63,7 @@ def declare(dim: int) -> tuple[Array, ...]:
         scratch("frame", (3, 3), "collider", "axes of a collider in the world"),
         scratch("origin", (3,), "collider", "its origin in the world"),
         scratch("ball", (4,), "collider", "what a particle must be in to be near: centre, radius"),
+        scratch("hull", (3,), "collider", "and the same along the axes of the collider: half widths"),
         scratch("found", (4,), "found", "near particles of each worker: particle, collider, how many, which", "int"),
         scratch("found_count", (), "law_worker", "their number", "int"),
         scratch("row", (19,), "room", "contacts of the substep, columns above"),

@@ -32,8 +32,8 @@ def begin(
     damping: A1, stiction: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1, arm: A1, face: A1,
     inertia_world: A1, heft: A1, dof: A2, contact: A1, contact_body: A1, taped: A2, taped_count: A2, candidate: A1,
     point_body: A1, plane_body: A1, box: A1, settings: A1, extent: A1, flag: A1, place: A1, size: A1, skin_offset: A1,
-    axes: A1, collider: A1, sampling: A1, lattice_of: A1, frame: A1, origin: A1, ball: A1, band: A1, counts: A1,
-    envs: ti.i32, k: ti.i32, f: ti.i32, look: ti.i32,
+    axes: A1, collider: A1, sampling: A1, lattice_of: A1, frame: A1, origin: A1, ball: A1, hull: A1, band: A1,
+    counts: A1, envs: ti.i32, k: ti.i32, f: ti.i32, look: ti.i32,
 ):
     """Bodies at slot ``k``: free velocities, contacts among themselves (with ``look`` found, else as taped), and where
     their colliders are."""
@@ -44,7 +44,7 @@ def begin(
             prepare(dim, e, k, f, extent[0], dof, position, rotation, velocity, spin, kick, mass, inertia, gravity, dt,
                     force, torque, turned, inertia_world, heft)
             set_frames(dim, e, k, extent[0], position, turned, centre, place, size, skin_offset, axes, collider,
-                       sampling, lattice_of, band, counts, frame, origin, ball)
+                       sampling, lattice_of, band, counts, frame, origin, ball, hull)
             orient(dim, e, extent, turned, centre, point, plane_normal, plane_offset, point_body, plane_body, arm, face)
             if look == 1:
                 taped_count[k, e] = ti.Vector([0, 0])
@@ -83,7 +83,7 @@ def begin_adjoint(
 @ti.kernel
 def near(
     dim: ti.template(), sampled: ti.template(), size: A1, skin_offset: A1, collider: A1, sampling: A1, lattice_of: A1,
-    sample: A1, frame: A1, origin: A1, ball: A1, found: A1, found_count: A1, band: A1, counts: A1, mpm_x: A2,
+    sample: A1, frame: A1, origin: A1, ball: A1, hull: A1, found: A1, found_count: A1, band: A1, counts: A1, mpm_x: A2,
     mpm_id: A2, mpm_tag: A1, mpm_work: A1, envs: ti.i32, k: ti.i32, epoch: ti.i32,
 ):
     """Find the particles of slot ``k`` near bodies, every worker its own."""
@@ -91,8 +91,8 @@ def near(
     for spread in range(envs * counts[PARTITIONS] * SPREAD):
         if spread % SPREAD == 0:
             search(dim, sampled, spread // SPREAD, k, epoch, envs * counts[PARTITIONS], mpm_x, mpm_id, mpm_tag,
-                   mpm_work, size, skin_offset, collider, sampling, lattice_of, sample, frame, origin, ball, band,
-                   counts, found, found_count)
+                   mpm_work, size, skin_offset, collider, sampling, lattice_of, sample, frame, origin, ball, hull,
+                   band, counts, found, found_count)
 
 
 @operator

@@ -51,22 +51,26 @@ CROWDED, FULL = 1, 2
 
 @ti.func
 def around(kind, size, sampling, lattice):
-    """Ball around a collider in its own axes: centre and radius."""
+    """What holds a collider, in its axes: centre and radius of a ball, half widths of a box about the origin."""
     middle, radius = ti.Vector([0.0, 0.0, 0.0]), size[0] * 0.0 + BEYOND
+    half = ti.Vector([BEYOND, BEYOND, BEYOND])
     if kind == SPHERE:
         radius = size[0]
     elif kind == CAPSULE:
         radius = size[0] + size[1]
+        half = ti.Vector([radius, size[0], size[0]])
     elif kind == CYLINDER:
         radius = ti.sqrt(size[0] * size[0] + size[1] * size[1])
+        half = ti.Vector([size[1], size[0], size[0]])
     elif kind == BOX:
         third = ti.select(size[2] < BEYOND, size[2], 0.0)  # in 2-D boxes are endless along z
         radius = ti.sqrt(size[0] * size[0] + size[1] * size[1] + third * third)
+        half = ti.Vector([size[0], size[1], size[2]])
     elif kind == GRID:
-        half = 0.5 * lattice[3] * ti.Vector([sampling[1] - 1.0, sampling[2] - 1.0, sampling[3] - 1.0])
-        middle = ti.Vector([lattice[0], lattice[1], lattice[2]]) + half
-        radius = ti.sqrt(half.norm_sqr())
-    return middle, radius
+        reach = 0.5 * lattice[3] * ti.Vector([sampling[1] - 1.0, sampling[2] - 1.0, sampling[3] - 1.0])
+        middle = ti.Vector([lattice[0], lattice[1], lattice[2]]) + reach
+        radius = ti.sqrt(reach.norm_sqr())
+    return middle, radius, half
 
 
 @ti.func
@@ -74,7 +78,7 @@ def set_frames(dim: ti.template(), e, k, bodies, position: ti.template(), turned
                centre: ti.template(), place: ti.template(), size: ti.template(), skin_offset: ti.template(),
                axes: ti.template(), collider: ti.template(), sampling: ti.template(), lattice_of: ti.template(),
                band: ti.template(), counts: ti.template(), frame: ti.template(), origin: ti.template(),
-               ball: ti.template()):
+               ball: ti.template(), hull: ti.template()):
     """Axes, origins and balls of all colliders of an environment at the poses of slot ``k``."""
     for c in range(counts[COLLIDERS]):
         at, b = e * counts[COLLIDERS] + c, collider[c][1]
@@ -84,13 +88,14 @@ def set_frames(dim: ti.template(), e, k, bodies, position: ti.template(), turned
             R = turned[e * bodies + b]
             o = lift(dim, position[k, e * bodies + b]) + R @ (o - lift(dim, centre[e * bodies + b]))
         F = R @ axes[c]
-        middle, radius = around(collider[c][0], size[at], sampling[c], lattice_of[c])
+        middle, radius, half = around(collider[c][0], size[at], sampling[c], lattice_of[c])
         m = o + F @ middle
         offset = skin_offset[at * counts[ROWS]]
         for r in range(1, counts[ROWS]):
             offset = ti.max(offset, skin_offset[at * counts[ROWS] + r])
         frame[at], origin[at] = F, o
         ball[at] = ti.Vector([m[0], m[1], m[2], radius + offset + band[0]])
+        hull[at] = half + offset + band[0]
 
 
 @ti.func
@@ -131,8 +136,8 @@ def search(dim: ti.template(), sampled: ti.template(), w, k, epoch, workers, mpm
            mpm_id: ti.template(), mpm_tag: ti.template(), mpm_work: ti.template(), size: ti.template(),
            skin_offset: ti.template(), collider: ti.template(), sampling: ti.template(), lattice_of: ti.template(),
            sample: ti.template(), frame: ti.template(), origin: ti.template(), ball: ti.template(),
-           band: ti.template(), counts: ti.template(), found: ti.template(), found_count: ti.template()):
-    """List the near particles of one worker, law by law: balls first, shapes only within."""
+           hull: ti.template(), band: ti.template(), counts: ti.template(), found: ti.template(), found_count: ti.template()):
+    """List the near particles of one worker, law by law: balls and boxes first, shapes only within."""
     e = w // counts[PARTITIONS]
     colliders, rows = counts[COLLIDERS], counts[ROWS]
     for l in range(counts[LAWS]):
@@ -145,8 +150,8 @@ def search(dim: ti.template(), sampled: ti.template(), w, k, epoch, workers, mpm
                 at = e * colliders + c
                 B = ball[at]
                 away = x - ti.Vector([B[0], B[1], B[2]])
-                if away.norm_sqr() < B[3] * B[3]:
-                    y = frame[at].transpose() @ (x - origin[at])
+                y = frame[at].transpose() @ (x - origin[at])
+                if away.norm_sqr() < B[3] * B[3] and (ti.abs(y) < hull[at]).all():
                     phi, _g, _n, _b = distance(dim, sampled, c, collider[c][0], size[at], y, sampling, lattice_of,
                                                sample)
                     gap = phi - skin_offset[at * rows + mpm_tag[mpm_id[epoch, p]][0]]
