@@ -136,7 +136,8 @@ def search(dim: ti.template(), sampled: ti.template(), w, k, epoch, workers, mpm
            mpm_id: ti.template(), mpm_tag: ti.template(), mpm_work: ti.template(), size: ti.template(),
            skin_offset: ti.template(), collider: ti.template(), sampling: ti.template(), lattice_of: ti.template(),
            sample: ti.template(), frame: ti.template(), origin: ti.template(), ball: ti.template(),
-           hull: ti.template(), band: ti.template(), counts: ti.template(), found: ti.template(), found_count: ti.template()):
+           hull: ti.template(), band: ti.template(), counts: ti.template(), found: ti.template(),
+           found_count: ti.template()):
     """List the near particles of one worker, law by law: balls and boxes first, shapes only within."""
     e = w // counts[PARTITIONS]
     colliders, rows = counts[COLLIDERS], counts[ROWS]
