@@ -114,6 +114,14 @@ class Colliders:
     def _sorted(self) -> list[_Collider]:
         return sorted(self._all, key=lambda c: c.body)
 
+    def places(self) -> np.ndarray:
+        """(colliders, dim) origins, in the order of the coupling, m."""
+        return np.array([c.place for c in self._sorted()])
+
+    def sizes(self) -> np.ndarray:
+        """(colliders, 4) sizes as ``distance`` wants them, in the order of the coupling, m."""
+        return np.array([c.size for c in self._sorted()])
+
     def plan(self, mpm: MpmPlan, rigid: RigidPlan, room: int | None = None) -> CouplingPlan:
         """Sizes of the scene; ``room`` contacts at most in a substep of an environment."""
         if not self._all:
@@ -130,8 +138,8 @@ class Colliders:
     def fill(self, coupling: Coupling, skin: dict[str, float]) -> None:
         """Write shapes, and one ``skin`` for all colliders and materials."""
         store, plan, found = coupling.store, coupling.plan, self._sorted()
-        store.write("place", np.tile([c.place for c in found], (plan.envs, 1)))
-        store.write("size", np.tile([c.size for c in found], (plan.envs, 1)))
+        store.write("place", np.tile(self.places(), (plan.envs, 1)))
+        store.write("size", np.tile(self.sizes(), (plan.envs, 1)))
         store.write("axes", np.array([c.axes for c in found]))
         for name in SKIN:
             store.write(f"skin_{name}", np.full(plan.envs * len(found) * plan.rows, float(skin[name])))
