@@ -115,3 +115,34 @@ def test_refusals_and_notes():
     table["rigid"]["box"] |= {"restitution": 0.0, "position": [0.0, -0.1]}
     with Simulation(Scene.from_dict(table)) as sim:
         assert any("particles start inside rigid.box, up to 0.0" in note for note in sim.notes), sim.notes
+
+
+@pytest.mark.parametrize("name", ["boat", "soft_gripper"])
+def test_shipped_scenes(name):
+    """Shortened, they run and have gradients."""
+    table = Scene.load(name).to_dict()
+    frame_dt = table["frame_dt"] / 4
+    with Simulation(Scene.from_dict({**table, "duration": 4 * frame_dt, "frame_dt": frame_dt})) as sim:
+        assert not sim.notes
+        _, gradient = sim.value_and_grad()
+        assert all(np.isfinite(bar).all() and bar.any() for bar in gradient.values())
+
+
+def test_in_space():
+    """A ball presses into a block; the step is chosen for its speed."""
+    table = {
+        "format": 1, "dim": 3, "duration": 0.02, "frame_dt": 0.01, "gravity": [0.0, 0.0, 0.0],
+        "domain": {"upper": [1.0, 1.0, 1.0], "spacing": 0.1},
+        "materials": {"jelly": {"law": "neo_hookean", "density": 1e3, "youngs_modulus": 2e4, "poissons_ratio": 0.3}},
+        "bodies": {"block": {"shape": {"kind": "box", "lower": [0.3] * 3, "upper": [0.7, 0.7, 0.5]},
+                             "material": "jelly"}},
+        "rigid": {"ball": {"shape": {"kind": "sphere", "center": [0.5, 0.5, 0.605], "radius": 0.1}, "mass": 5.0,
+                           "velocity": [0.3, 0.0, -2.0], "angular_velocity": [0.0, 3.0, 0.0]}},
+        "objectives": {"out": {"kind": "velocity", "body": "ball", "direction": [1.0, 0.2, 0.3]}},
+    }  # fmt: skip
+    with Simulation(Scene.from_dict(table), precision="f64") as sim:
+        assert sim.model.limit.max_speed > 2.0
+        paths = ["rigid.ball.mass", "rigid.ball.position", "rigid.ball.friction", "bodies.block.position"]
+        report = sim.check_gradients("loss", paths)
+        assert report.ok, report
+        assert sim.observe("rigid.ball.velocity")[2] > -1.8
