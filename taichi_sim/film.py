@@ -27,6 +27,8 @@ SHORTEST, LONGEST = 4.0, 20.0
 CARRIERS = 16
 #: Radius of a point without one, and width of a spring, in lengths of a spring.
 KNOT, THREAD = 0.06, 0.07
+#: How much the shading of particles of continua is blended into one surface.
+SMOOTH = 0.7
 #: A surface with more triangles is shown by its particles.
 MOST_FACES = 200_000
 
@@ -126,6 +128,7 @@ class Scenery:
     period: np.ndarray
     floor_visible: bool
     camera: "Camera2D | Camera3D | None"
+    smooth: float
 
     @classmethod
     def of(cls, sim: Simulation) -> "Scenery":
@@ -182,6 +185,7 @@ class Scenery:
             period=period,
             floor_visible=scene.domain.wall("z_lower").kind != "periodic",
             camera=_camera(sim.scene.camera, sim.dim),
+            smooth=SMOOTH if bodies else 0.0,
         )
 
     def wrapped(self, positions: np.ndarray) -> np.ndarray:
@@ -246,6 +250,7 @@ class Scenery:
             caption=caption,
             floor_visible=self.floor_visible,
             markers=self.markers,
+            smooth=self.smooth,
             lines=[*(Line(t, width) for t in lines if len(t) > 1), *threads],
         )
 

@@ -139,7 +139,7 @@ def test_camera_is_the_scenes_or_sees_all_positions(flat):
 def test_surface_of_a_solid_moves_with_its_particles(solid):
     look = Scenery.of(solid)
     assert not look.shown.any()  # the surface is shown in their place
-    rest = solid.model.bodies[0].surface().vertices
+    rest = solid.model.continuum.bodies[0].surface().vertices
     start = solid.rollout.position[0].astype(float)
     matrix, shift = np.array([[1.1, 0.2, 0.0], [-0.1, 0.9, 0.1], [0.0, 0.0, 1.2]]), np.array([0.1, 0.2, -0.3])
     (skin,) = look.skins

@@ -26,6 +26,8 @@ SECONDS, SEARCH = 30.0, 10.0
 MOST_RUNS = 24
 #: Frames after the first contact that are enough, and that there are at least.
 MOST, LEAST = 30, 2
+#: The same among grains: after more collisions a difference says nothing.
+MOST_GRAINS = 12
 #: What the walls of the domain are called here.
 WALLS = "the walls"
 #: Design variables with a spread start this many spreads away from where they are.
@@ -185,7 +187,8 @@ def _horizon(sim: "Simulation", sizes: list[int], full: bool, update) -> tuple[i
     affordable = int(SECONDS / (seconds * (2.2 * rows + 6)))
     rocks = {name: frame for name, frame in touched.items() if name != WALLS}
     first = max((rocks or touched or {"": 0}).values())
-    frames = min(sim.frames, max(first + LEAST, min(affordable, first + MOST)))
+    enough = MOST_GRAINS if sim.model.scene.grains else MOST
+    frames = min(sim.frames, max(first + LEAST, min(affordable, first + enough)))
     met = ", ".join(f"{name} in frame {frame}" for name, frame in touched.items())
     why = f"first contact with {met}" if met else "nothing touches"
     if looked < sim.frames and not met:

@@ -196,6 +196,8 @@ def select(model: Model, path: str) -> tuple[Quantity, np.ndarray]:
     path = plain(path)
     parts = path.split(".")
     if len(parts) == 1:
+        if path == "elastic_energy" and _springs(model):
+            raise ValueError("'elastic_energy' is known of [bodies] only, not of springs and grains: name a body's")
         if path not in WHOLE:
             whole = [n for n in names(model) if not n.startswith((*(f"{table}." for table in TABLES), "actuators."))]
             raise ValueError(f"{path!r} cannot be observed; {unknown('observable', path, whole)}")
@@ -216,6 +218,11 @@ def select(model: Model, path: str) -> tuple[Quantity, np.ndarray]:
     return _quantity(path, parts[4], REGIONS[table]), piece.regions[parts[3]]
 
 
+def _springs(model: Model) -> bool:
+    """Whether there are springs or grains, whose stored energy is not known."""
+    return any(piece.table in ("springs", "grains") for piece in model.pieces.values())
+
+
 def _quantity(path: str, name: str, of: dict[str, Quantity]) -> Quantity:
     if name not in of:
         raise ValueError(f"{path!r} cannot be observed; {unknown('observable', name, of)}")
@@ -233,7 +240,7 @@ def scalars(model: Model, path: str) -> list[str]:
 
 def names(model: Model) -> list[str]:
     """All observable paths of a model: of its state, and those of the loss and the actuators."""
-    found = list(WHOLE)
+    found = [name for name in WHOLE if name != "elastic_energy" or not _springs(model)]
     if model.judge.terms:
         found += ["loss", *(f"objectives.{term.name}" for term in model.judge.terms)]
     found += [f"actuators.{a.name}.activation" for a in model.actuators.actuators]

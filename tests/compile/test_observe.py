@@ -79,7 +79,7 @@ def model():
     }
     return SimpleNamespace(
         massive=np.arange(10), pieces=pieces, judge=SimpleNamespace(terms=[SimpleNamespace(name="forward")]),
-        actuators=SimpleNamespace(actuators=[SimpleNamespace(name="leg")]),
+        actuators=SimpleNamespace(actuators=[SimpleNamespace(name="leg")]), joints={},
     )  # fmt: skip
 
 

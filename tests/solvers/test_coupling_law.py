@@ -102,7 +102,7 @@ def test_law_adjoint(f64):
                 step = np.zeros(11)
                 step[i] = h * max(abs(row[i]), 1e-2)
 
-                def central(s, step=step, i=i):
+                def central(s, step=step, i=i, row=row, bar=bar):
                     ends = [law(row + q * s * step)[0] @ bar for q in (1, -1)]
                     return (ends[0] - ends[1]) / (2 * s * step[i])
 

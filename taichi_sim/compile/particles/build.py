@@ -10,6 +10,7 @@ from taichi_sim.compile.particles.drives import Pushes, RestLengths, Steps
 from taichi_sim.compile.particles.family import ParticlesFamily
 from taichi_sim.compile.particles.limits import expected_speed, particles_limit
 from taichi_sim.compile.particles.matter import ParticlesMatter
+from taichi_sim.compile.particles.obstacles import Obstacles
 from taichi_sim.compile.particles.springs import SpringsBinding
 from taichi_sim.compile.particles.start import ParticlesStart
 from taichi_sim.compile.particles.surfaces import Surfaces, Walls, walls_of
@@ -50,7 +51,9 @@ def particles_family(
     pushed = [_pushed(scene, pieces, name, first) for name in scene.actuators]
     pushes = any(points is not None for points in pushed)
     radii = matter.radii(values)
-    neighbours, contacts = rooms(dim, radii, len(walls.walls)) if touching else (0, 0)
+    obstacles = Obstacles(scene, known, values, radii, envs)
+    solid = len(walls.walls) + bool(obstacles.nodes)
+    neighbours, contacts = rooms(dim, radii, solid) if touching else (0, 0)
     law = next((table.law for table in scene.grains.values()), "linear")
     plan = ParticlesPlan(
         dim=dim,
@@ -61,6 +64,7 @@ def particles_family(
         actuators=groups,
         surfaces=surfaces.count,
         walls=walls.kinds,
+        obstacle=obstacles.nodes,
         grains=touching,
         hertz=law == "hertz",
         rolling=any(table.rolling_friction is not None for table in scene.grains.values()),
@@ -88,8 +92,9 @@ def particles_family(
         springs=springs,
         surfaces=surfaces,
         walls=walls,
+        obstacles=obstacles,
         bindings=[
-            Steps(), matter, start, springs, surfaces, walls, RestLengths(actuators, groups, driven),
+            Steps(), matter, start, springs, surfaces, walls, obstacles, RestLengths(actuators, groups, driven),
             Pushes(actuators, pushed, matter),
         ],
         extent=np.asarray(scene.domain.upper, float) - np.asarray(scene.domain.lower, float),

@@ -9,7 +9,8 @@ from taichi_sim.compile.family import Family, State, add
 from taichi_sim.compile.limits import StepLimit
 from taichi_sim.compile.particles.limits import particles_limit
 from taichi_sim.compile.particles.matter import ParticlesMatter
-from taichi_sim.compile.particles.overlaps import pairs_message, walls_message
+from taichi_sim.compile.particles.obstacles import Obstacles
+from taichi_sim.compile.particles.overlaps import obstacles_message, pairs_message, walls_message
 from taichi_sim.compile.particles.springs import SpringsBinding
 from taichi_sim.compile.particles.start import ParticlesStart
 from taichi_sim.compile.particles.surfaces import Surfaces, Walls
@@ -41,6 +42,7 @@ class ParticlesFamily(Family):
     springs: SpringsBinding
     surfaces: Surfaces
     walls: Walls
+    obstacles: Obstacles
     bindings: list[Binding]
     extent: np.ndarray
     _values: Values = field(default_factory=dict, init=False)
@@ -68,6 +70,7 @@ class ParticlesFamily(Family):
     def make(self, runtime: Runtime, substeps: int, frames: int, segment: int, plain: bool) -> ParticlesSolver:
         solver = ParticlesSolver(runtime, self.plan, substeps, frames, segment + 1, plain)
         solver.store.write("tag", self.tags)
+        self.obstacles.fill(solver)
         return solver
 
     # ---- forwards ----
@@ -82,6 +85,7 @@ class ParticlesFamily(Family):
             message = walls_message(
                 self.walls.walls, offsets[e], self.tags, where, start["x"][e], radii[e], self.extent
             )
+            message = message or obstacles_message(self.obstacles.standing, self.tags, where, start["x"][e], radii[e])
             message = message or pairs_message(self.tags, where, start["x"][e], radii[e])
             if message:
                 raise RolloutError(message + (f" (environment {e})" if self.plan.envs > 1 else ""))

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from taichi_sim.compile.particles.obstacles import Standing
 from taichi_sim.compile.particles.surfaces import Wall
 from taichi_sim.solvers.particles.arrays import CLAN, HELD
 
@@ -33,6 +34,23 @@ def walls_message(
                 return (
                     f"{path}: point {i} at {_place(x[points][i])} m starts {depth[i]:.3g} m deep in {wall.name!r}; "
                     "move it or the wall"
+                )
+    return ""
+
+
+def obstacles_message(
+    standing: list[Standing], tags: np.ndarray, where: Where, x: np.ndarray, radii: np.ndarray
+) -> str:
+    """On the deepest of those that move in an obstacle; empty where none is deep in one."""
+    for path, points in where:
+        held = tags[points, HELD] > 0
+        for one in standing:
+            depth = radii[points] - one.distance(x[points])
+            i = int(np.argmax(np.where(held, -np.inf, depth - DEEPEST * radii[points])))
+            if depth[i] > DEEPEST * radii[points][i] and not held[i]:
+                return (
+                    f"{path}: point {i} at {_place(x[points][i])} m starts {depth[i]:.3g} m deep in "
+                    f"obstacles.{one.name}; move one of both"
                 )
     return ""
 

@@ -71,7 +71,7 @@ class Wall:
 
 
 def walls_of(scene: Scene, known: dict[str, Quantity]) -> list[Wall]:
-    """Sides of the domain that are not periodic, and obstacles. Raises ``ValueError`` for those that are no planes."""
+    """Sides of the domain that are not periodic, and obstacles that are planes."""
     out = []
     ends = [np.asarray(end, float) for end in (scene.domain.lower, scene.domain.upper)]
     for name in wall_names(scene.dim):
@@ -86,10 +86,7 @@ def walls_of(scene: Scene, known: dict[str, Quantity]) -> list[Wall]:
     for name, obstacle in scene.obstacles.items():
         shape = resolve_shape(obstacle.shape, scene.dim, f"obstacles.{name}.shape", scene.folder)
         if not isinstance(shape, Plane):
-            raise ValueError(
-                f"obstacles.{name}: springs and grains know planes as obstacles only, not a {shape.kind}; use planes, "
-                "or springs with a radius that are held"
-            )
+            continue  # those are ``obstacles``
         turn = rotation_matrix(np.asarray(obstacle.rotation), scene.dim)
         friction, place = f"obstacles.{name}.friction", f"obstacles.{name}.position"
         out.append(

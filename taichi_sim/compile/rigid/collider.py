@@ -26,7 +26,7 @@ def collider(piece: Piece, origin: np.ndarray, path: str = "shape") -> Collider:
             shape = colliders.capsule(piece.radius, 0.5 * length, piece.dim)
         else:
             shape = colliders.cylinder(piece.radius, 0.5 * length)
-        return shape.placed(middle, _turn_of_x(along / length))
+        return shape.placed(middle, turn_of_x(along / length))
     if isinstance(piece, Box):
         return colliders.box(0.5 * (piece.upper - piece.lower)).placed(0.5 * (piece.lower + piece.upper) - origin)
     if isinstance(piece, Placed):
@@ -44,7 +44,7 @@ def collider(piece: Piece, origin: np.ndarray, path: str = "shape") -> Collider:
     return found.collider.placed(found.centre - origin)
 
 
-def _turn_of_x(axis: np.ndarray) -> np.ndarray:
+def turn_of_x(axis: np.ndarray) -> np.ndarray:
     """A rotation (dim, dim) that takes x to the unit vector ``axis``."""
     if len(axis) == 2:
         return np.array([[axis[0], -axis[1]], [axis[1], axis[0]]])

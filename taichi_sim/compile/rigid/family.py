@@ -87,7 +87,7 @@ class RigidFamily(Family):
         sizes = np.stack(
             [values[f"rigid.{b.name}.scale"] * b.volume ** (1 / self.plan.dim) for b in self.bodies], axis=1
         )
-        for found in find_overlaps(self.plan, none | arrays | {"lattice": lattice, "sample": sample}, 0.0):
+        for found in find_overlaps(self.plan, none | arrays | {"lattice": lattice, "distances": sample}, 0.0):
             size = min(sizes[found.env, b] for b in (found.first, found.second) if b >= 0)
             if found.depth > DEEP * size:
                 names = [self.shapes.name_of(shape) for shape in found.shapes]

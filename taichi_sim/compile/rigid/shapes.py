@@ -128,7 +128,7 @@ class Shapes(Binding):
         lattice, sample = self.found.layout.lattices()
         if len(lattice):
             store.write("lattice", lattice)
-            store.write("sample", sample)
+            store.write("distances", sample)
         store.write("centre", self.centres(values).reshape(-1, dim))
 
     def centres(self, values: Values) -> np.ndarray:

@@ -338,7 +338,7 @@ class Assembly:
             write(name, [value])
         if len(lattice):
             store.write("lattice", lattice)
-            store.write("sample", sample)
+            store.write("distances", sample)
         state = {
             name: np.concatenate([[b.values[name] for b in self.bodies]] * envs)
             for name in ("position", "rotation", "velocity", "spin")

@@ -89,7 +89,7 @@ def segment(
     force: A2, torque: A2, turned: A1, arm: A1, face: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1,
     contact: A1, contact_body: A1, taped: A2, taped_count: A2, chain: A2, piece: A2, flown: A2, pool: A1,
     event_settings: A1, grid_scale: A1, grid_place: A1, census: A1, shape: A1, pairing: A1, line: A1, point_body: A1,
-    plane_body: A1, held: A1, grid: A1, lattice: A1, sample: A1, bound: A1, sequence: A1, spot: A1, level: A1,
+    plane_body: A1, held: A1, grid: A1, lattice: A1, distances: A1, bound: A1, sequence: A1, spot: A1, level: A1,
     settings: A1, extent: A1, flag: A1,
     link: A1, order: A1, reduced: A2, motion: A1, lever: A1, coordinate: A2, rate: A2, armature: A1, mass_matrix: A1,
     jacobian: A1, row: A1, bond: A1, closure: A1,
@@ -107,8 +107,8 @@ def segment(
         Chain(link, order, extent, dof, reduced, motion, lever, coordinate, rate, armature, mass_matrix, jacobian),
         row, Bond(bond, closure)))
     S = ti.static(Shapes(
-        dim, met, extent, census, shape, pairing, line, point_body, plane_body, held, grid, lattice, sample, position,
-        centre, point, radius, plane_normal, plane_offset, grid_scale, grid_place, turned, arm, face))
+        dim, met, extent, census, shape, pairing, line, point_body, plane_body, held, grid, lattice, distances,
+        position, centre, point, radius, plane_normal, plane_offset, grid_scale, grid_place, turned, arm, face))
     T = ti.static(Tape(taped, taped_count, flag, bound, sequence, dof, spot, level))
     ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(envs * SPREAD):
@@ -152,8 +152,8 @@ def segment(
                         set_impact_law(dim, e, s, acting, scale, extent, dof, contact, contact_body, taped, heft,
                                        inertia_world, restitution, event_settings)
                         loose = settings[0] * event_settings[STIFFNESS]
-                converged, work = solve(dim, J, e, extent[0], e * extent[5], acting, settings[0], loose, dof,
-                                        matrix, contact, contact_body, heft, inertia_world)
+                converged, work = solve(dim, J, e, extent[0], e * extent[5], acting, settings[0], loose, settings[2],
+                                        dof, matrix, contact, contact_body, heft, inertia_world, (), ())
                 moving = NOW
                 if ti.static(events):
                     moving = TRIAL
@@ -224,7 +224,7 @@ def segment_adjoint(
     turned_bar: A1, arm: A1, arm_bar: A1, face: A1, face_bar: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1,
     contact: A1, contact_body: A1, taped: A2, taped_count: A2, chain: A2, piece: A2, flown: A2, pool: A1,
     event_settings: A1, grid_scale: A1, grid_place: A1, census: A1, shape: A1, pairing: A1, line: A1, point_body: A1,
-    plane_body: A1, held: A1, grid: A1, lattice: A1, sample: A1, extent: A1, d_grid_scale: A1, d_grid_place: A1,
+    plane_body: A1, held: A1, grid: A1, lattice: A1, distances: A1, extent: A1, d_grid_scale: A1, d_grid_place: A1,
     d_position: A1, d_rotation: A1, d_velocity: A1, d_spin: A1, d_kick: A1, d_mass: A1, d_inertia: A1, d_centre: A1,
     d_point: A1, d_radius: A1, d_plane_normal: A1, d_plane_offset: A1,
     d_friction: A1, d_stiffness: A1, d_damping: A1, d_stiction: A1, d_restitution: A1,
@@ -238,8 +238,8 @@ def segment_adjoint(
         Chain(link, order, extent, dof, reduced, motion, lever, coordinate, rate, armature, mass_matrix, jacobian),
         row, Bond(bond, closure)))
     S = ti.static(Shapes(
-        dim, met, extent, census, shape, pairing, line, point_body, plane_body, held, grid, lattice, sample, position,
-        centre, point, radius, plane_normal, plane_offset, grid_scale, grid_place, turned, arm, face))
+        dim, met, extent, census, shape, pairing, line, point_body, plane_body, held, grid, lattice, distances,
+        position, centre, point, radius, plane_normal, plane_offset, grid_scale, grid_place, turned, arm, face))
     D = ti.static(ShapeBars(
         d_position, d_centre, d_point, d_radius, d_plane_normal, d_plane_offset, d_grid_scale, d_grid_place,
         turned_bar, arm_bar, face_bar))
@@ -323,7 +323,7 @@ def segment_adjoint(
                             rounds = 2
                         for turned_to in range(rounds):
                             solve_adjoint(dim, J, e, extent, count, way, dof, matrix, contact, contact_body, heft,
-                                          inertia_world)
+                                          inertia_world, (), ())
                             if ti.static(events):
                                 if rounds == 2:  # the scale follows from the energies
                                     change = scale_slope(dim, e, s, count, extent, dof, contact, contact_body, taped,

@@ -32,7 +32,7 @@ class Layout:
     capacity: int
 
     def lattices(self) -> tuple[np.ndarray, np.ndarray]:
-        """Arrays ``lattice`` (n, 4) and ``sample`` of the solver."""
+        """Arrays ``lattice`` (n, 4) and ``distances`` of the solver."""
         found = [s.lattice for s in self.shapes if s.lattice is not None]
         if not found:
             return np.zeros((0, 4)), np.zeros(0)

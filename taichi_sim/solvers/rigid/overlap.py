@@ -41,7 +41,7 @@ class Overlap:
 #: What of a solver's arrays overlaps follow from; of the state, one slot.
 NEEDED = (
     "position", "rotation", "centre", "point", "radius", "plane_normal", "plane_offset", "grid_scale", "grid_place",
-    "lattice", "sample",
+    "lattice", "distances",
 )  # fmt: skip
 
 
@@ -100,7 +100,7 @@ class _Scene:
             - np.einsum("ni,ni->n", normal, self.centre[owner])
         )
         self.grid_scale, self.grid_place = mine("grid_scale", len(plan.grids)), mine("grid_place", len(plan.grids))
-        self.lattice, self.sample = np.asarray(arrays["lattice"], float), np.asarray(arrays["sample"], float)
+        self.lattice, self.sample = np.asarray(arrays["lattice"], float), np.asarray(arrays["distances"], float)
         spheres = [self._sphere(row) for row in plan.shapes]
         self.middles, self.sizes = np.array([m for m, _ in spheres]).reshape(-1, dim), np.array([s for _, s in spheres])
 
