@@ -33,7 +33,7 @@ def pieces_of(bodies: list[RigidGeometry], solid: list[int]) -> tuple[Colliders,
         for piece in bodies[b].pieces:
             if isinstance(piece, Box):
                 middle = (piece.lower + piece.upper) / 2 - bodies[b].pivot
-                found.box(b, (piece.upper - piece.lower) / 2, middle)
+                found.box(b, list((piece.upper - piece.lower) / 2), middle)
             else:
                 found.sphere(b, piece.radius, piece.center - bodies[b].pivot)
             owner.append(b)
