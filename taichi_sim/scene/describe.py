@@ -60,12 +60,18 @@ def describe() -> dict[str, list[dict[str, Any]]]:
 
 
 def _entries(table: type[schema.Table]) -> list[dict[str, Any]]:
-    defaults = {f.name: None if f.required else f.default for f in msgspec.structs.fields(table)}
+    defaults = {f.name: _default(f) for f in msgspec.structs.fields(table)}
     required = {f.name for f in msgspec.structs.fields(table) if f.required}
     return [
         {**_row(entry.parameter), "default": defaults[name], "required": name in required}
         for name, entry in entries(table).items()
     ]
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    if field.required:
+        return None
+    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
 
 
 def _row(p: Parameter) -> dict[str, Any]:
