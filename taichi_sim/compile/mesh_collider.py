@@ -10,7 +10,7 @@ from taichi_sim.scene.shapes.mesh_file import MeshShape
 from taichi_sim.solvers.rigid.colliders import Collider, Lattice, mesh
 
 #: Nodes along the longest side of a mesh, unless a spacing is given; and nodes beyond its surface.
-NODES, BEYOND = 48, 4
+NODES, BEYOND = 48, 8
 
 
 @dataclass(frozen=True)

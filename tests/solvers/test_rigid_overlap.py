@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from rigid_case import build
+from shape_case import add
 
 from taichi_sim.solvers.rigid.assembly import Assembly
 from taichi_sim.solvers.rigid.overlap import Overlap, overlaps
@@ -38,3 +39,27 @@ def test_boxes_are_separated_by_their_edges_too(f64):
         assert len(found) == count
         if found:
             assert found[0].depth == pytest.approx(np.sqrt(2) - height, abs=1e-12)
+
+
+def test_depths_of_round_shapes(f64):
+    """Beside a box of half width 1/2: a capsule along its edge, a cylinder in its face, another in a floor, a ball."""
+    a = Assembly(3)
+    a.wall([0.0, 0.0, 1.0], -0.55)
+    a.box(1.0, [0.5, 0.5, 0.5], [0.0, 0.0, 0.0])
+    edge = 0.5 + (0.1 - 0.02) / np.sqrt(2)
+    a.capsule(1.0, 0.1, 0.3, [0.0, edge, edge])
+    a.cylinder(1.0, 0.1, 0.2, [0.67, 0.0, 0.0])
+    a.cylinder(1.0, 0.1, 0.2, [-0.2, 3.0, -0.46], rotation=[1.0, 0.0, 0.0, 0.0])
+    a.sphere(1.0, 0.2, [-0.2, 3.0, -0.18])
+    found = {(o.first, o.second): o.depth for o in overlaps(build(a, 1), 1e-6)}
+    expected = {(1, 0): 0.02, (2, 0): 0.03, (3, -1): 0.01, (4, 3): 0.02}
+    assert set(found) == set(expected)
+    assert all(found[pair] == pytest.approx(expected[pair], abs=1e-12) for pair in expected)
+
+
+def test_depth_in_a_mesh(f64):
+    a = Assembly(3)
+    add(a, "m", 1.0, [0.0, 0.0, 0.0])
+    a.sphere(1.0, 0.05, [0.0, 0.0, 0.13])
+    (found,) = overlaps(build(a, 1), 1e-6)
+    assert (found.first, found.second) == (1, 0) and found.depth == pytest.approx(0.02, abs=3e-3)

@@ -195,3 +195,20 @@ def test_a_mesh_too_thin_for_its_lattice_is_refused():
 def test_shapes_that_are_none_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_balls_of_any_size_lie_on_a_mesh(f64):
+    """On top of a ball of triangles, between whose vertices they sink by no more than it is flat there: a small ball,
+    by the lattice of distances, and one that is larger than the lattice reaches, by places on the mesh."""
+    for radius in (0.03, 0.3):
+        a = Assembly(3)
+        a.values |= {"dt": 1e-3, "damping": 50.0}
+        a.gravity[-1] = -9.81
+        fixed(a, "m", [0.0, 0.0, 0.0])
+        a.sphere(1.0, radius, [1e-4, 0.0, 0.1 + radius + 1e-3])
+        solver = build(a, 60, also=0)
+        run(solver, 60)
+        gap = np.linalg.norm(solver.store.view("position")[60, 1]) - radius - 0.1
+        assert -6e-3 < gap < 1e-3
+        assert solver.store.view("touching")[60, 1] == 1.0
+        Rollout(solver, 60).check(("position", "velocity", "radius", "point", "friction", "dt"), 1e-5, SMALL, 1e-3)

@@ -153,10 +153,17 @@ class Shapes(Binding):
         store, dim, envs = solver.store, solver.plan.dim, self.envs
         out: Values = {f"rigid.{body.name}.scale": np.zeros(envs) for body in self.bodies}
         out |= {wall.position: np.zeros((envs, dim)) for wall in self.walls if wall.position is not None}
+        found = self.found.layout
+        counts = {"point": len(found.point_body), "plane": len(found.plane_body), "grid": len(found.grids)}
+
+        def given(name: str, of: str, *size: int) -> np.ndarray:
+            """(envs, n, …) adjoint of an array; arrays of nothing have one entry all the same."""
+            return store.reduced_adjoint(name)[: envs * counts[of]].reshape(envs, counts[of], *size)
+
         bars = {
-            name: store.reduced_adjoint(name).reshape(envs, -1, *size)
-            for name, size in (("point", (dim,)), ("radius", ()), ("plane_offset", ()), ("grid_scale", ()),
-                               ("grid_place", (dim,)))
+            "point": given("point", "point", dim), "radius": given("radius", "point"),
+            "plane_offset": given("plane_offset", "plane"), "grid_scale": given("grid_scale", "grid"),
+            "grid_place": given("grid_place", "grid", dim),
         }  # fmt: skip
         point, plane, grid = 0, 0, 0
         for owner, shape in zip(self.found.owners, self.found.layout.shapes, strict=True):

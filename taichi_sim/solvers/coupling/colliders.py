@@ -76,7 +76,7 @@ class Colliders:
         self._positive(radius=radius)
         self._add(SPHERE, body, [radius], place, None)
 
-    def box(self, body: int, half: Sequence[float], place=None, axes=None, edge: float = 0.0) -> None:
+    def box(self, body: int, half: Sequence[float] | np.ndarray, place=None, axes=None, edge: float = 0.0) -> None:
         """A box of half widths ``half``, with edges rounded to the radius ``edge``."""
         self._positive(width=min(half), edge=edge or 1.0, core=min(half) - edge or 1.0)
         self._add(BOX, body, [*half, *[10 * BEYOND] * (3 - self.dim), edge], place, axes)

@@ -16,7 +16,8 @@ mass matrix and the kick, ``drive`` what acts along a joint, ``closure`` what cl
 velocities of joints to those of bodies and back, so that contact sees every body alike. ``mechanism`` is the same on
 the host.
 
-``colliders`` makes shapes (kinds in ``shapes``), ``assembly`` bodies of them. Inside, everything is three-dimensional:
+``colliders`` makes shapes (kinds in ``shapes``), ``layout`` puts them in a row, ``assembly`` makes bodies of them;
+``overlap`` finds those that overlap at the start. Inside, everything is three-dimensional:
 a plane body is one that moves in z = 0 and turns about z. What differs between 2-D and 3-D is how arrays store it, and
 that stands in ``rotation``. Every forward function has its hand-written adjoint directly beneath it. Environments are
 independent; each is stepped by one task, so that no sum depends on threads.

@@ -18,6 +18,8 @@ from taichi_sim.solvers.rigid.shapes import (
     CYLINDER,
     HULL,
     KIND,
+    LARGE,
+    LATTICE,
     LINES,
     MESH,
     PLACES,
@@ -126,8 +128,15 @@ def meet(S: ti.template(), T: ti.template(), e, k, a, b, surface, reach, margin)
             count = S.shape[x][ti.select(Y == CAPSULE, CORNERS, PLACES)]
         elif X == CYLINDER and (Y == CAPSULE or Y == MESH):
             first, count = first + 2, S.shape[x][PLACES] - 2
-        elif X == MESH and Y != BALL:
+        elif X == MESH:
             count = S.shape[x][PLACES]
+        if ti.static(S.meets((BALL,), (MESH,))):
+            if (X == BALL and Y == MESH) or (X == MESH and Y == BALL):
+                j = S.shape[ti.select(X == MESH, x, y)][LATTICE]
+                spacing = S.lattice[j][3] * S.grid_scale[e * S.census[3] + j]
+                size = S.radius[e * S.extent[1] + S.shape[ti.select(X == BALL, x, y)][POINTS]]
+                if ti.select(size > LARGE * spacing, BALL, MESH) == X:
+                    count = 0
         around = T.bound[e * S.census[0] + y]
         for i in range(first, first + count):
             r = S.radius[e * S.extent[1] + i]

@@ -179,7 +179,7 @@ class _Scene:
         return found
 
     def _sampled(self, row: tuple[int, ...], x: np.ndarray) -> np.ndarray:
-        """Distances by the lattice of a mesh; beyond it, those of its border."""
+        """Distances by the lattice of a mesh; beyond it, that of its border and the way to there, which is too far."""
         from scipy.ndimage import map_coordinates
 
         g, b = row[LATTICE], row[BODY]
@@ -187,7 +187,9 @@ class _Scene:
         values = self.sample[first : first + int(np.prod(sizes))].reshape(sizes)
         local = (x - self.at[b]) @ self.turned[b] + self.centre[b] - self.grid_place[g]
         nodes = (local / self.grid_scale[g] - self.lattice[g, :3]) / self.lattice[g, 3]
-        return self.grid_scale[g] * map_coordinates(values, nodes.T, order=2, mode="nearest", prefilter=False)
+        near = np.clip(nodes, 1.0, np.array(sizes) - 2.0)
+        found = map_coordinates(values, near.T, order=2, mode="nearest", prefilter=False)
+        return self.grid_scale[g] * (found + self.lattice[g, 3] * np.linalg.norm(nodes - near, axis=1))
 
     def _separation(self, a: tuple[int, ...], b: tuple[int, ...]) -> float:
         """Largest distance between the projections of two convex shapes on the axes that may separate them."""

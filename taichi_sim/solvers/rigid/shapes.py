@@ -32,13 +32,16 @@ NAMES = ("ball", "capsule", "hull", "cylinder", "mesh", "wall")
 #: Columns of ``shape``.
 KIND, BODY, POINTS, CORNERS, PLACES, PLANES, SIDES, LINES, EDGES, LATTICE = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
 
+#: Balls larger than so many spacings of a lattice touch places on the mesh: the lattice does not reach to their centre.
+LARGE = 4.0
+
 #: Of a shape (key), whose points are looked at as spheres beside the other (values).
 POINTS_AGAINST = {
     BALL: (BALL, CAPSULE, HULL, CYLINDER, MESH),
     CAPSULE: (CAPSULE, HULL, CYLINDER, MESH),
     HULL: (CAPSULE, MESH),
     CYLINDER: (CAPSULE, MESH),
-    MESH: (CAPSULE, HULL, CYLINDER, MESH),
+    MESH: (BALL, CAPSULE, HULL, CYLINDER, MESH),
 }
 
 #: Features of a shape that a point can be nearest to.
