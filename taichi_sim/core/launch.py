@@ -5,7 +5,8 @@ calls set the integers and launch. This uses what ``Kernel.launch_kernel`` itsel
 pinned), works on the CPU only, and falls back to plain calls elsewhere or where the start-up self-test fails.
 """
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,18 @@ import numpy as np
 from taichi_sim.runtime import Runtime, free, impl, launch_lock, ndarray, ti
 
 Launch = Callable[..., None]
+
+
+@contextlib.contextmanager
+def _compiling(light: bool) -> Iterator[None]:
+    """Compile without Taichi's advanced optimisation where ``light``."""
+    config = impl.get_runtime().prog.config()
+    before = config.advanced_optimization
+    config.advanced_optimization = before and not light
+    try:
+        yield
+    finally:
+        config.advanced_optimization = before
 
 
 class PreboundLaunch:
@@ -25,10 +38,10 @@ class PreboundLaunch:
 
     __slots__ = ("_compiled", "_context", "_keep", "_launch", "_set", "_slots")
 
-    def __init__(self, kernel: Any, arguments: list[Any]) -> None:
+    def __init__(self, kernel: Any, arguments: list[Any], light: bool = False) -> None:
         primal = kernel._primal
         program = impl.get_runtime().prog
-        with launch_lock:
+        with launch_lock, _compiling(light):
             key = primal.ensure_compiled(*arguments)
             taichi_kernel = primal.compiled_kernels[key]
             self._compiled = program.compile_kernel(program.config(), program.get_device_caps(), taichi_kernel)
@@ -60,10 +73,10 @@ class PreboundLaunch:
 class PlainLaunch:
     """The same by ordinary calls."""
 
-    __slots__ = ("_arguments", "_integers", "_kernel")
+    __slots__ = ("_arguments", "_integers", "_kernel", "_light")
 
-    def __init__(self, kernel: Any, arguments: list[Any]) -> None:
-        self._kernel = kernel
+    def __init__(self, kernel: Any, arguments: list[Any], light: bool = False) -> None:
+        self._kernel, self._light = kernel, light
         self._arguments = list(arguments)
         declared = [a.annotation for a in kernel._primal.arguments]
         self._integers = [
@@ -73,7 +86,7 @@ class PlainLaunch:
         ]
 
     def __call__(self, *integers: int) -> None:
-        with launch_lock:
+        with launch_lock, _compiling(self._light):
             for index, value in zip(self._integers, integers, strict=True):
                 self._arguments[index] = value
             self._kernel(*self._arguments)
@@ -106,13 +119,18 @@ def _prebinding_works(runtime: Runtime) -> bool:
     return _works[1]
 
 
-def bind_launch(runtime: Runtime, kernel: Any, arguments: list[Any], plain: bool = False) -> Launch:
+def bind_launch(
+    runtime: Runtime, kernel: Any, arguments: list[Any], plain: bool = False, light: bool = False
+) -> Launch:
     """Bind ``kernel`` to ``arguments`` (arrays, templates, and 0 for every integer given later).
+
+    ``light``: compiled without Taichi's advanced optimisation, whose time grows faster than the kernel; a large one
+    with short loops compiles in a fifth of the time and runs about as fast.
 
     Under the lock: two Python threads that compile at once crash the process, or find themselves inside each other's
     kernel.
     """
     with launch_lock:
         if plain or runtime.arch != "cpu" or not _prebinding_works(runtime):
-            return PlainLaunch(kernel, arguments)
-        return PreboundLaunch(kernel, arguments)
+            return PlainLaunch(kernel, arguments, light)
+        return PreboundLaunch(kernel, arguments, light)

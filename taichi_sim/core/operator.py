@@ -26,8 +26,8 @@ class Operator:
     ``fixed``; what is left are integers, passed at every launch in the order declared.
     """
 
-    def __init__(self, kernel: Any) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: Any, light: bool = False) -> None:
+        self.kernel, self.light = kernel, light
         self.adjoint_kernel: Any = None
         self.__doc__ = kernel.__doc__
         self.name = kernel.__name__
@@ -39,13 +39,13 @@ class Operator:
 
     def bind(self, store: Store, plain: bool = False, **fixed: Any) -> Launch:
         """The forward launch on the arrays of ``store``."""
-        return bind_kernel(self.kernel, store, fixed, plain)
+        return bind_kernel(self.kernel, store, fixed, plain, self.light)
 
     def bind_adjoint(self, store: Store, plain: bool = False, **fixed: Any) -> Launch:
         """The adjoint launch. Raises ``ValueError`` if none was written."""
         if self.adjoint_kernel is None:
             raise ValueError(f"operator {self.name!r} has no adjoint")
-        return bind_kernel(self.adjoint_kernel, store, fixed, plain)
+        return bind_kernel(self.adjoint_kernel, store, fixed, plain, self.light)
 
 
 def operator(kernel: Any) -> Operator:
@@ -53,7 +53,14 @@ def operator(kernel: Any) -> Operator:
     return Operator(kernel)
 
 
-def bind_kernel(kernel: Any, store: Arrays, fixed: Mapping[str, Any], plain: bool = False) -> Launch:
+def light_operator(kernel: Any) -> Operator:
+    """The same for a large kernel, compiled in a fraction of the time (see ``launch.bind_launch``)."""
+    return Operator(kernel, light=True)
+
+
+def bind_kernel(
+    kernel: Any, store: Arrays, fixed: Mapping[str, Any], plain: bool = False, light: bool = False
+) -> Launch:
     """Bind any kernel by parameter name, with the checks Taichi leaves out.
 
     Raises ``ValueError`` naming the kernel and the parameter: no such array, another number of dimensions,
@@ -83,4 +90,4 @@ def bind_kernel(kernel: Any, store: Arrays, fixed: Mapping[str, Any], plain: boo
             )
         else:
             arguments.append(0)
-    return bind_launch(store.runtime, kernel, arguments, plain)
+    return bind_launch(store.runtime, kernel, arguments, plain, light)

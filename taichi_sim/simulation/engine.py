@@ -269,7 +269,7 @@ class Engine:
             family.check(self._values, parts[name])
             family.apply(self._values, world.solvers[name])
             first |= world.named(name, family.first(self._values, parts[name]))
-        if self.model.interface is not None:
+        if self.model.interface is not None and world.coupling is not None:
             self.model.interface.skins.apply(self._values, world.coupling)
         start = self._joined(parts.values())
         soft = self.model.continuum
@@ -512,7 +512,7 @@ class Engine:
             add(total, family.pullback(self._values, world.solvers[name]))
             inertia = None if inertia_bar is None else inertia_bar[:, p]
             add(total, family.pullback_mass(self._values, mass_bar[:, p], inertia))
-        if self.model.interface is not None:
+        if self.model.interface is not None and world.coupling is not None:
             add(total, self.model.interface.skins.pullback(self._values, world.coupling))
         add(total, actuators.pullback(self._values))
         return total

@@ -47,9 +47,9 @@ def _add(found: Colliders, b: int, piece: Piece, body: RigidGeometry) -> None:
     turn = np.eye(piece.dim)
     if isinstance(piece, Placed) and isinstance(piece.shape, Box):
         turn, inner = piece.turn, piece.shape
-        found.box(b, (inner.upper - inner.lower) / 2, piece.centre - body.pivot, turn)
+        found.box(b, list((inner.upper - inner.lower) / 2), piece.centre - body.pivot, turn)
     elif isinstance(piece, Box):
-        found.box(b, (piece.upper - piece.lower) / 2, piece.centre - body.pivot)
+        found.box(b, list((piece.upper - piece.lower) / 2), piece.centre - body.pivot)
     elif isinstance(piece, Sphere):
         found.sphere(b, piece.radius, piece.center - body.pivot)
     elif isinstance(piece, Capsule | Cylinder):

@@ -4,7 +4,7 @@ A substep is ``begin``, ``near``, ``lie``, ``answer``, ``push``; backwards ``beg
 ``answer``, ``lie`` and ``begin``. They are separate because the time to compile a kernel grows faster than its length.
 """
 
-from taichi_sim.core.operator import operator
+from taichi_sim.core.operator import light_operator
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.coupling.arrays import PARTITIONS
 from taichi_sim.solvers.coupling.balance import pull_adjoint
@@ -29,7 +29,7 @@ from taichi_sim.solvers.rigid.step import (
 from taichi_sim.solvers.rigid.twist import DELTA, NOW, add_wrench, set_motion
 
 
-@operator
+@light_operator
 @ti.kernel
 def begin(
     dim: ti.template(), met: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2, mass: A1,
@@ -116,7 +116,7 @@ def near(
                    band, counts, found, found_count)
 
 
-@operator
+@light_operator
 @ti.kernel
 def lie(
     dim: ti.template(), sampled: ti.template(), position: A2, dt: A1, size: A1, skin_friction: A1, skin_stiction: A1,
@@ -160,7 +160,7 @@ def lie_adjoint(
                              d_mpm_v, d_mpm_material, d_mpm_gravity)
 
 
-@operator
+@light_operator
 @ti.kernel
 def answer(
     dim: ti.template(), entering: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2,

@@ -103,7 +103,7 @@ class Coupling:
             }  # fmt: skip
             op = getattr(kernels, name.removesuffix("_adjoint"))
             kernel = op.adjoint_kernel if name.endswith("_adjoint") else getattr(op, "kernel", op)
-            self._bound[name] = bind_kernel(kernel, joined, fixed, self._plain)
+            self._bound[name] = bind_kernel(kernel, joined, fixed, self._plain, light=True)
         return self._bound[name]
 
     # ---- what the MPM solver calls, a substep each ----

@@ -1,6 +1,6 @@
 """Kernels: one task per environment runs a whole segment of steps."""
 
-from taichi_sim.core.operator import operator
+from taichi_sim.core.operator import light_operator
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.rigid.articulated import Joints, drift_joints, drift_joints_adjoint
 from taichi_sim.solvers.rigid.closure import Bond
@@ -79,7 +79,7 @@ def event_resolution(events: ti.template(), event_settings: ti.template()):
     return out
 
 
-@operator
+@light_operator
 @ti.kernel
 def segment(
     dim: ti.template(), met: ti.template(), events: ti.template(), trees: ti.template(), loops: ti.template(),
@@ -355,7 +355,7 @@ def segment_adjoint(
                 d_dt[e] = d_dt[e] + ti.cast(rest_bar, ti.f64)
 
 
-@operator
+@light_operator
 @ti.kernel
 def synchronise(
     dim: ti.template(), rotation: A2, velocity: A2, spin: A2, kick: A2, touching: A2, mass: A1, inertia: A1,

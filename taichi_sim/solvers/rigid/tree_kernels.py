@@ -8,7 +8,7 @@ Backwards: ``place``, ``ready``, ``kernels.segment_adjoint``, and the adjoints o
 of the last slot, for what was asked of the links there.
 """
 
-from taichi_sim.core.operator import operator
+from taichi_sim.core.operator import light_operator
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.rigid.articulated import clear_bars, half_kicks
 from taichi_sim.solvers.rigid.closure import Loop, LoopBar, loops_adjoint, place_loops
@@ -45,7 +45,7 @@ A2 = ti.types.ndarray(ndim=2)
 A3 = ti.types.ndarray(ndim=3)
 
 
-@operator
+@light_operator
 @ti.kernel
 def place(
     dim: ti.template(), alone: ti.template(),
@@ -97,7 +97,7 @@ def place_adjoint(
             clear_bars(dim, T, B, e)
 
 
-@operator
+@light_operator
 @ti.kernel
 def ready(
     dim: ti.template(), alone: ti.template(), loops: ti.template(), kick: A2, dt: A1,
@@ -187,7 +187,7 @@ def ready_adjoint(
             d_dt[e] = d_dt[e] + ti.cast(h_bar + 0.5 * length_bar, ti.f64)
 
 
-@operator
+@light_operator
 @ti.kernel
 def follow(
     dim: ti.template(), alone: ti.template(), kick: A2, touching: A2, row: A1, velocity_out: A1, spin_out: A1,

@@ -1,4 +1,4 @@
-"""B10: a cube tossed onto a table. Friction is identified by gradient on some recorded tosses, and tried on others.
+"""B10: tossed cubes. Friction and restitution are identified by gradient on some recorded tosses, tried on others.
 
 Data: Pfrommer, Halm and Posa, "ContactNets" (CoRL 2020), github.com/DAIRLab/contact-nets: a cube of .1048 m and .37 kg
 at 148 frames/s; ``state`` rows of position (m), quaternion w x y z, velocity (m/s, backward difference) and angular
@@ -28,8 +28,11 @@ POINTS = 0.5 * HALF * np.array([[1.0, 1.0, 1.0], [1.0, -1.0, -1.0], [-1.0, 1.0, 
 FILE = Path("cube_toss") / "tosses_dev_000_284.npz"
 #: Frames after which the horizon grows, and evaluations in all.
 CURRICULUM, EVALUATIONS = [25, 40, 70], 48
-#: Steps a frame; what is guessed beside friction (what has no effect here is left out).
-STEPS, GUESS = 8, {"damping": 2.0, "restitution": 0.4}
+#: Name, steps a frame, what is guessed beside friction, frictions begun from, and what the errors may be at most.
+LAWS = (
+    ("compliant, 8 steps a frame", 8, {"damping": 2.0}, (0.05, 0.5, 1.0), (0.13, 15.0)),
+    ("rebounds, 1 step a frame", 1, {"restitution": 0.4}, (0.5,), (0.13, 16.5)),
+)
 #: Step of Adam: a factor of 1.12 for what is on a logarithmic scale.
 RATE = 0.05
 #: PyBullet's errors on the same tosses with the best of 20 pairs of friction and restitution: half width .0513 and 8
@@ -55,7 +58,7 @@ def turned(rows: np.ndarray) -> Rotation:
     return Rotation.from_quat(rows[:, [4, 5, 6, 3]])
 
 
-def toss(frames: int, substeps: int) -> ts.Scene:
+def toss(frames: int, substeps: int, restitution: float) -> ts.Scene:
     """One cube over a floor, judged by the motion of its markers; where it begins and what it shall do is set later."""
     above = [0.0, 0.0, 0.2]
     markers = {f"point_{k}": ts.Marker(point=list(point)) for k, point in enumerate(POINTS)}
@@ -70,7 +73,7 @@ def toss(frames: int, substeps: int) -> ts.Scene:
         rigid={
             "cube": ts.Rigid(
                 shape={"kind": "box", "lower": [-HALF] * 3, "upper": [HALF] * 3}, mass=MASS, position=above,
-                inertia=[INERTIA] * 3 + [0.0] * 3, friction=0.5, markers=markers,
+                inertia=[INERTIA] * 3 + [0.0] * 3, friction=0.5, restitution=restitution, markers=markers,
             )
         },
         objectives={"recorded": ts.Objective(kind="trajectory", body="cube", region="*", parameters=data)},
@@ -89,7 +92,12 @@ class Tosses:
 
     def __init__(self, rows: Sequence[np.ndarray], substeps: int, guess: Mapping[str, float] | None = None) -> None:
         self.rows, self.frames = rows, max(map(len, rows)) - 1
-        self.sim = ts.Simulation(toss(self.frames, substeps), precision="f64", envs=len(rows), memory="2GB")
+        self.sim = ts.Simulation(
+            toss(self.frames, substeps, (guess or {}).get("restitution", 0.0)),
+            precision="f64",
+            envs=len(rows),
+            memory="2GB",
+        )
         first = np.array([each[0] for each in rows])
         start = turned(first)
         self.sim.set("rigid.cube.position", first[:, :3])
@@ -137,11 +145,6 @@ class Tosses:
         by = {path: np.asarray(sum(found[one].mean() for one in self.PATHS[path])) for path in wrt}
         return float(np.mean(values)), by
 
-    def heeds(self, name: str) -> bool:
-        """Whether the first frames of contact depend on it."""
-        self.horizon = 40
-        return bool(self.value_and_grad("loss", [name])[1][name])
-
     def score(self, values: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray]:
         """Mean over frames of every toss's distance (widths) and angle (degrees) from what was recorded."""
         for path, value in values.items():
@@ -168,11 +171,10 @@ class _Unknown:
 
 
 def identify(
-    rows: Sequence[np.ndarray], friction: float, curriculum: Sequence[int], evaluations: int, substeps: int = STEPS
+    rows: Sequence[np.ndarray], guess: Mapping[str, float], substeps: int, curriculum: Sequence[int], evaluations: int
 ) -> tuple[dict[str, float], Outcome]:
-    """What fits the recorded motion best, from a guess of friction far off."""
-    with Tosses(rows, substeps, {**GUESS, "friction": friction}) as tosses:
-        tosses.design = [one for one in tosses.design if tosses.heeds(one.path)]
+    """What fits the recorded motion best, from a guess far off."""
+    with Tosses(rows, substeps, guess) as tosses:
         problem = Problem(tosses)
         outcome = minimise(problem, "adam", evaluations, curriculum=curriculum, options={"lr": RATE})
         return {name: float(value) for name, value in problem.values(outcome.best.z).items()}, outcome
@@ -184,34 +186,32 @@ def run(quick: bool) -> Report:
     if rows is None:
         report.skipped = f"the recorded tosses are not here ({FILE}); TAICHI_SIM_DATA names the folder they are in"
         return report
-    every, known, starts, evaluations = (rows, 20, (0.05, 0.5, 1.0), 48) if not quick else (rows[:8], 4, (0.5,), 24)
-    series, results = [], []
-    for friction in starts:
-        found, outcome = identify(every[:known], friction, CURRICULUM, evaluations)
-        results.append((outcome.best.loss, found))
-        report.row(f"friction identified from {friction:g}", 0.185, found["friction"], 0.065)
-        report.notes.append(f"From friction {friction:g}: {_words(found)}.")
-        losses = [np.nan if loss is None else loss for loss in outcome.losses]
-        series.append(Series(f"from {friction:g}", np.arange(len(losses)), 1e3 * np.sqrt(losses)))
-    if not quick:
-        direct, _ = identify(every[:known], 1.0, [], evaluations)
-        report.notes.append(f"From friction 1 over whole tosses, without a curriculum: {_words(direct)}.")
-    found = min(results, key=lambda one: one[0])[1]
-    report.notes.append(f"The best of these fits, {_words(found)}, on all {len(every)} tosses:")
-    for substeps in (STEPS,) if quick else (STEPS, 1):
-        with Tosses(every, substeps) as tosses:
+    every, known, evaluations = (rows[:8], 4, 24) if quick else (rows, 20, 48)
+    series = []
+    for law, steps, other, starts, bounds in LAWS:
+        results = []
+        for friction in (0.5,) if quick else starts:
+            guess = {"friction": friction, **other}
+            found, outcome = identify(every[:known], guess, steps, CURRICULUM, evaluations)
+            results.append((outcome.best.loss, found))
+            report.row(f"{law}: friction identified from {friction:g}", 0.185, found["friction"], 0.065)
+            report.notes.append(f"{law}, from friction {friction:g}: {_words(found)}.")
+            losses = [np.nan if loss is None else loss for loss in outcome.losses]
+            series.append(Series(f"{law}, from {friction:g}", np.arange(len(losses)), 1e3 * np.sqrt(losses)))
+        found = min(results, key=lambda one: one[0])[1]
+        with Tosses(every, steps, found) as tosses:
             far, angle = tosses.score(found)
-        at = f"{substeps} step{'s' if substeps > 1 else ''} a frame"
-        if substeps == STEPS:
-            report.at_most(f"error, {at}, widths", 0.2 if quick else 0.13, far.mean())
-            report.at_most(f"error, {at}, degrees", 30.0 if quick else 15.0, angle.mean())
-        else:
-            report.at_most(f"error, {at}, degrees", 16.5, angle.mean())
+        report.at_most(f"{law}: error, widths", 0.2 if quick else bounds[0], far.mean())
+        report.at_most(f"{law}: error, degrees", 30.0 if quick else bounds[1], angle.mean())
         held = f"{far[known:].mean():.3f} and {angle[known:].mean():.1f}° on those nothing was identified from"
         report.notes.append(
-            f"{at}: {far.mean():.3f} widths, {angle.mean():.1f}° (medians {np.median(far):.3f}, "
-            f"{np.median(angle):.1f}°); {held}."
+            f"{law}, the best of these fits, {_words(found)}: {far.mean():.3f} widths, {angle.mean():.1f}° on all "
+            f"{len(every)} tosses (medians {np.median(far):.3f}, {np.median(angle):.1f}°); {held}."
         )
+    if not quick:
+        law, steps, other, *_ = LAWS[0]
+        direct, _ = identify(every[:known], {"friction": 1.0, **other}, steps, [], evaluations)
+        report.notes.append(f"{law}, from friction 1 over whole tosses, without a curriculum: {_words(direct)}.")
     report.notes += [f"PyBullet, {what}: {far:.3f} widths, {angle:.1f}° on all 40." for far, angle, what in PYBULLET]
     report.plots.append(Plot(series, "evaluation", "√loss, m √s / 1000", "B10: identification of friction", logy=True))
     return report
