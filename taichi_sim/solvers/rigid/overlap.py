@@ -125,7 +125,7 @@ class _Scene:
         for x, y in ((a, b), (b, a)):
             if x[KIND] != WALL:
                 points, radii = self._probes(x)
-                found.append(float((radii - self._distance(y, points)).max()))
+                found.append(float((radii - self._distance(y, points, radii)).max()))
         return max(found)
 
     def _all(self, row: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -141,8 +141,8 @@ class _Scene:
         mine = slice(row[POINTS], row[POINTS] + row[PLACES])
         return self.points[mine], self.radius[mine]
 
-    def _distance(self, row: tuple[int, ...], x: np.ndarray) -> np.ndarray:
-        """Signed distance (n,) of points (n, dim) from a shape."""
+    def _distance(self, row: tuple[int, ...], x: np.ndarray, near: np.ndarray) -> np.ndarray:
+        """Signed distance (n,) of points (n, dim) from a shape; too small where it is more than ``near`` (n,)."""
         kind, p = row[KIND], row[POINTS]
         if kind == MESH:
             return self._sampled(row, x)
@@ -151,7 +151,7 @@ class _Scene:
             heights = x @ self.normals[planes].T - self.offsets[planes]
             out = heights.max(axis=1)
             if kind == HULL:
-                outside = out > 0.0
+                outside = (out > 0.0) & (out < near)
                 out[outside] = [self._outside(row, y, h) for y, h in zip(x[outside], heights[outside], strict=True)]
             return out
         if kind == CYLINDER:
