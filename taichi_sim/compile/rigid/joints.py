@@ -104,6 +104,8 @@ class Joints(Binding):
         for side, body in (("parent", link.parent), ("child", link.child)):
             x, _, R = self._poses(motion, body)
             out[f"{side}_anchor"] = np.einsum("eji,ej->ei", R, values[f"{link.path}.anchor"] - x)
+            if body >= 0:  # the axes of a body begin at its pivot
+                out[f"{side}_anchor"] = out[f"{side}_anchor"] + self.start.shapes.centres(values)[:, body]
             if unit is not None:
                 out[f"{side}_axis"] = np.einsum("eji,ej->ei", R, unit)
         (_, p, _), (_, q, _) = self._poses(motion, link.parent), self._poses(motion, link.child)
@@ -131,6 +133,9 @@ class Joints(Binding):
                 unit_bar += np.einsum("eij,ej->ei", R, along)
                 R_bar = R_bar + unit[:, :, None] * along[:, None, :]
             if body >= 0:
+                centres_bar = np.zeros((self.envs, len(self.start.bodies), self.dim))
+                centres_bar[:, body] = bar
+                self.start.shapes.centres_vjp(values, centres_bar, out)
                 total["position"][:, body] -= turned
                 total["rotation"][:, body] += matrices_vjp(q, R_bar, self.dim)
         (_, p, _), (_, q, _) = self._poses(motion, link.parent), self._poses(motion, link.child)
@@ -177,6 +182,7 @@ class Joints(Binding):
         out = {name: value.copy() for name, value in motion.items()}
         coordinate = self.state(values)["coordinate"]
         by_child = {link.child: link for link in self.tree}
+        centres = self.start.shapes.centres(values)
         for body in self.topology.order:
             link = by_child.get(body)
             if link is None:
@@ -197,9 +203,11 @@ class Joints(Binding):
             above = p if turn is None else combine(self.dim, p, turn)
             attitudes = combine(self.dim, above, placed["mount"])
             R = matrices(attitudes, self.dim)
-            anchor = x + np.einsum("eij,ej->ei", P, placed["parent_anchor"] + slide)
+            above_anchor = placed["parent_anchor"] - (centres[:, link.parent] if link.parent >= 0 else 0.0)
+            anchor = x + np.einsum("eij,ej->ei", P, above_anchor + slide)
             out["rotation"][:, body] = attitudes
-            out["position"][:, body] = anchor - np.einsum("eij,ej->ei", R, placed["child_anchor"])
+            lever = placed["child_anchor"] - centres[:, body]
+            out["position"][:, body] = anchor - np.einsum("eij,ej->ei", R, lever)
         return out
 
     # ---- arrays ----

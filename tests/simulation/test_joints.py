@@ -1,0 +1,125 @@
+"""Joints, motors and robots in scenes: where things hang, gradients by every number, mistakes."""
+
+import numpy as np
+import pytest
+
+from taichi_sim import Scene, Simulation
+from taichi_sim.core.errors import SceneError
+from taichi_sim.data import data_root
+
+
+def scene(dim: int, **changes) -> Scene:
+    """An arm of two links off their shapes' middles on a slide, in 3-D a ball between them, with motors; it swings a
+    hammer against nothing."""
+    link = {"mass": 0.8, "no_contact": ["*"]}
+
+    def at(x: float) -> list[float]:
+        return [x, *[0.0] * (dim - 1)]
+
+    def bar(x: float) -> dict:
+        return {"kind": "box", "center": at(x), "size": [0.5, *[0.06] * (dim - 1)]}
+
+    table = {
+        "format": 1, "dim": dim, "duration": 0.1, "frame_dt": 0.02, "solver": {"dt": 2e-3},
+        "domain": {"lower": [-3.0] * dim, "upper": [3.0] * dim},
+        "rigid": {
+            "cart": {"shape": {"kind": "sphere", "center": at(0.0), "radius": 0.1}, **link, "mass": 1.0},
+            "upper": {"shape": bar(0.25), **link, "center": [0.3, *[0.02] * (dim - 1)], "rotation":
+                      0.2 if dim == 2 else [0.1, 0.2, -0.3]},
+            "lower": {"shape": bar(0.75), **link, "scale": 1.1, "center": [0.7, *[-0.01] * (dim - 1)],
+                      "markers": {"tip": {"point": at(1.0)}}},
+        },
+        "joints": {
+            "rail": {"kind": "prismatic", "child": "cart", "axis": [1.0, 0.3, 0.1][:dim], "position": 0.1,
+                     "velocity": 0.4, "stiffness": 3.0, "rest": -0.1, "damping": 0.2},
+            "shoulder": {"kind": "hinge", "parent": "cart", "child": "upper", "anchor": at(0.02), "position": -0.4,
+                         "upper": 0.2, "friction": 0.05, "stiction_speed": 0.5, "armature": 0.02},
+            "elbow": {"kind": "ball" if dim == 3 else "hinge", "parent": "upper", "child": "lower", "anchor": at(0.5),
+                      "position": [0.1, -0.2, 0.3] if dim == 3 else 0.3, "damping": 0.05},
+        },
+        "actuators": {
+            "push": {"kind": "motor", "joint": "rail", "strength": 4.0, "signal": {"kind": "constant", "value": 0.5}},
+            "servo": {"kind": "position_motor", "joint": "shoulder", "stiffness": 6.0, "damping": 0.3,
+                      "signal": {"kind": "constant", "value": 0.4}},
+        },
+        "objectives": {
+            "reach": {"kind": "distance", "body": "lower", "region": "tip", "target": [0.5] * dim},
+            "shift": {"kind": "displacement", "body": "lower", "direction": [1.0, 0.3, 0.2][:dim]},
+        },
+    }  # fmt: skip
+    if dim == 3:
+        table["joints"]["shoulder"]["axis"] = [0.2, 1.0, 0.3]
+    return Scene.from_dict({**table, **changes})
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_every_gradient(dim):
+    with Simulation(scene(dim), precision="f64") as sim:
+        paths = [path for path in sim.parameters() if path != "dt"]
+        own = {"position", "velocity", "anchor", "damping", "armature", "friction", "stiction_speed"}
+        assert {f"joints.shoulder.{name}" for name in own} <= set(paths)
+        for of in ("loss", "joints.shoulder.position", "joints.rail.velocity"):
+            report = sim.check_gradients(of, paths)
+            assert report.ok, [row for row in report.rows if not row.ok]
+
+
+def test_links_stand_where_their_joints_do():
+    with Simulation(scene(2), precision="f64") as sim:
+        sim.run(record=["rigid.upper.position", "joints.elbow.position"])
+        assert sim.rollout is not None
+        assert sim.rollout.observed["joints.elbow.position"][0] == pytest.approx(0.3)
+        begin = sim.start["x"][0, sim.model.pieces["upper"].points[0]]
+        np.testing.assert_allclose(sim.rollout.observed["rigid.upper.position"][0], begin, atol=1e-12)
+
+
+def test_checkpoints_do_not_matter():
+    reference = None
+    for segment in (1, 7, 100):
+        with Simulation(scene(2), precision="f64", segment=segment) as sim:
+            value, gradient = sim.value_and_grad("loss", ["joints.elbow.position", "actuators.push.strength"])
+            reference = reference or (value, gradient)
+            assert value == reference[0]
+            for path in gradient:
+                np.testing.assert_allclose(gradient[path], reference[1][path], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"child": "lowr"}, "did you mean 'lower'"),
+        ({"parent": "lower"}, "holds 'lower' to itself"),
+        ({"kind": "prismatic"}, "needs a direction"),
+        ({"lower": 0.5, "upper": -0.5}, "must be below upper"),
+        ({"child": "upper"}, "give it loop = true|holds 'upper' to itself"),
+        ({"damping": -1.0}, ">= 0"),
+        ({"kind": "hinge", "loop_stiffness": 5.0}, "a hinge joint in 2-D has none"),
+    ],
+)
+def test_mistakes_are_named(change, sentence):
+    table = scene(2).to_dict()
+    table["joints"]["elbow"] |= change
+    with pytest.raises(SceneError, match=sentence):
+        Scene.from_dict(table)
+
+
+def test_a_loop_has_to_be_said():
+    table = scene(2).to_dict()
+    table["joints"]["rail"] |= {"parent": "lower"}
+    with pytest.raises(SceneError, match="hangs on itself in a loop"):
+        Scene.from_dict(table)
+
+
+def test_robots_become_bodies_and_joints():
+    table = scene(3).to_dict()
+    file = str(data_root() / "scenes" / "robots" / "quadruped.urdf")
+    table["robots"] = {"dog": {"file": file, "position": [0.0, 0.0, 1.0], "stiffness": 50.0,
+                               "pose": {"front_left_knee": -1.0}}}  # fmt: skip
+    found = Scene.from_dict(table)
+    assert {"dog_trunk", "dog_front_left_shin"} <= set(found.rigid)
+    assert found.joints["dog_front_left_knee"].position == -1.0
+    table["robots"]["dog"]["pose"] = {"front_left_kne": -1.0}
+    with pytest.raises(SceneError, match="front_left_knee"):
+        Scene.from_dict(table)
+    table["robots"]["dog"] = {"file": file.replace("quadruped", "quadrupd")}
+    with pytest.raises(SceneError, match=r"did you mean .*quadruped\.urdf"):
+        Scene.from_dict(table)
