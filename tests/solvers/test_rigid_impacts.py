@@ -17,7 +17,8 @@ from taichi_sim.timeline.schedule import Schedule
 from taichi_sim.timeline.timeline import Timeline
 
 G = 9.81
-ALL = (*STATE, *(n for n in PARAMETERS if n not in ("stiffness", "damping")), "force", "torque")
+UNUSED = ("stiffness", "damping", "grid_scale", "grid_place")
+ALL = (*STATE, *(n for n in PARAMETERS if n not in UNUSED), "force", "torque")
 
 
 def thrown(dim, shape, steps=30, e=0.6, mu=0.3, wall=True):
