@@ -77,6 +77,8 @@ def test_gradients(f64, dim, shape, wall):
     names = tuple(n for n in ALL if np.abs(rollout.gradient()[n]).max() > 1e-9)
     assert len(names) > len(ALL) - 4
     floor = 0.2 if "y" in shape else 1e-12  # a fall straight down changes little: two gradients nearly vanish
+    if "m" in shape:  # each place on a mesh moved on its own changes which of them meet first
+        names = tuple(n for n in names if n not in ("point", "radius"))
     # steps large enough to be seen beside the tolerance of impacts
     seen = {"rotation": 1e-6, "gravity": 1e-4, "stiction": 1e-3, "force": 1e-2, "restitution": 1e-3}
     rollout.check(names, 3e-5, small | seen, floor)
