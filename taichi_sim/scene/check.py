@@ -177,6 +177,12 @@ def _rigid(scene: Scene, context: Context, path: str, rigid: Rigid) -> None:
         value = _array(getattr(rigid, key))
         if value.ndim > whole and context.ok(f"{path}.{key}", "duration", "frame_dt") and len(value) != scene.frames:
             context.add(f"{path}.{key}", f"must have one row a frame: {scene.frames}, got {len(value)}")
+    if rigid.fixed and context.ok(path):
+        for key in ("velocity", "angular_velocity"):
+            if np.any(getattr(rigid, key)):
+                context.add(f"{path}.{key}", "a fixed body has none", getattr(rigid, key))
+        if scene.joints:
+            context.add(f"{path}.fixed", "is for scenes without joints; tie the body to the world by a fixed joint")
     for i, other in enumerate(rigid.no_contact):
         names = [*scene.rigid, *scene.bodies]
         if not fnmatch.filter(names, other) and context.ok(f"{path}.no_contact"):

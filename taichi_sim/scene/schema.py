@@ -234,6 +234,7 @@ class Rigid(Table, kw_only=True):
     stiction_speed: Annotated[
         Real, real("m/s", "sliding speed below which friction falls off", scale="log", **POSITIVE)
     ] = 1e-4
+    fixed: Annotated[bool, other("flag", "held where it stands, whatever acts")] = False
     no_contact: Annotated[list[str], other("text", "bodies it passes through, * for any", shape=("any",))] = []
     color: Annotated[Real | None, real("1", "red, green, blue", 3, differentiable=False, low=0.0, high=1.0)] = None
     markers: dict[str, Marker] = {}

@@ -223,3 +223,33 @@ def test_deep_overlaps_at_the_start_are_named():
         sim.set("rigid.ball.position", [0.5, -0.05])
         with pytest.raises(RolloutError, match=r"'ball' starts 0\.03 m deep in the wall y_lower"):
             sim.run()
+
+
+def test_what_is_fixed_stays_and_gives_gradients_by_its_pose():
+    table = scene(2).to_dict()
+    table["rigid"]["cube"] |= {"position": [0.3, 0.3], "fixed": True, "velocity": [0.0, 0.0], "angular_velocity": 0.0}
+    table["rigid"]["ball"] |= {"position": [0.02, 0.45], "velocity": [0.0, -1.0]}
+    table["objectives"] = {"go": {"kind": "velocity", "body": "ball", "direction": [1.0, 0.3], "when": "running"}}
+    with Simulation(Scene.from_dict(table), precision="f64") as sim:
+        paths = ["rigid.cube.position", "rigid.cube.rotation", "rigid.cube.scale", "rigid.ball.position", "gravity"]
+        report = sim.check_gradients("loss", paths)
+        assert report.ok, report
+        assert np.abs(sim.value_and_grad("loss", paths)[1]["rigid.cube.position"]).max() > 1e-6
+        start = sim.observe("rigid.cube.position")
+        sim.run()
+        assert np.array_equal(sim.observe("rigid.cube.position"), start)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"rigid": {"velocity": [1.0, 0.0]}}, "a fixed body has none"),
+        ({"joints": {"pin": {"kind": "hinge", "child": "ball", "anchor": [0.0, 1.0]}}}, "tie the body to the world"),
+    ],
+)
+def test_what_cannot_be_fixed_is_named(change, sentence):
+    table = scene(2).to_dict()
+    still = {"fixed": True, "velocity": [0.0, 0.0], "angular_velocity": 0.0}
+    table["rigid"]["cube"] |= still | change.get("rigid", {})
+    with pytest.raises(SceneError, match=sentence):
+        Scene.from_dict({**table, "joints": change.get("joints", {})})

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from rigid_case import PARAMETERS, STATE, Rollout, build, run
+from shape_case import add
 from test_rigid_free import matrix
 from test_rigid_pairs import momenta
 
@@ -17,7 +18,8 @@ from taichi_sim.timeline.schedule import Schedule
 from taichi_sim.timeline.timeline import Timeline
 
 G = 9.81
-ALL = (*STATE, *(n for n in PARAMETERS if n not in ("stiffness", "damping")), "force", "torque")
+UNUSED = ("stiffness", "damping", "grid_scale", "grid_place")
+ALL = (*STATE, *(n for n in PARAMETERS if n not in UNUSED), "force", "torque")
 
 
 def thrown(dim, shape, steps=30, e=0.6, mu=0.3, wall=True):
@@ -42,6 +44,8 @@ def thrown(dim, shape, steps=30, e=0.6, mu=0.3, wall=True):
             place = np.array([*[0.6 * b] * (dim - 1), 0.3])
         if kind == "s":
             a.sphere(0.5 + b, 0.1, place, **state)
+        elif kind != "b":
+            add(a, kind, 0.5 + b, place, **state)
         else:
             i = a.box(0.5 + b, [0.1, 0.12, 0.11][:dim], place, **state)
             if dim == 3:
@@ -57,7 +61,8 @@ def impacts(solver, steps):
 
 @pytest.mark.parametrize(("dim", "shape", "wall"), [
     (2, "b", True), (2, "s", True), (3, "b", True), (3, "s", True), (2, "bb", False), (2, "sb", False),
-    (3, "ss", False), (3, "bs", False), (3, "bb", False),
+    (3, "ss", False), (3, "bs", False), (3, "bb", False), (2, "c", True), (2, "cp", False), (3, "y", True),
+    (3, "cb", False), (3, "lm", False),
 ])  # fmt: skip
 def test_gradients(f64, dim, shape, wall):
     """Everything against extrapolated central differences, through oblique impacts of spinning bodies.
@@ -71,9 +76,12 @@ def test_gradients(f64, dim, shape, wall):
     small = {n: 1e-5 for n in ALL}
     names = tuple(n for n in ALL if np.abs(rollout.gradient()[n]).max() > 1e-9)
     assert len(names) > len(ALL) - 4
+    floor = 0.2 if "y" in shape else 1e-12  # a fall straight down changes little: two gradients nearly vanish
+    if "m" in shape:  # each place on a mesh moved on its own changes which of them meet first
+        names = tuple(n for n in names if n not in ("point", "radius"))
     # steps large enough to be seen beside the tolerance of impacts
     seen = {"rotation": 1e-6, "gravity": 1e-4, "stiction": 1e-3, "force": 1e-2, "restitution": 1e-3}
-    rollout.check(names, 3e-5, small | seen)
+    rollout.check(names, 3e-5, small | seen, floor)
 
 
 def energy(solver, k):

@@ -93,6 +93,8 @@ def _refuse(rigid: RigidFamily, soft: Continuum, values: Values, bounds: Bounds)
     if rigid.plan.jointed:
         name = next(iter(soft.scene.joints))
         raise ValueError(f"joints.{name}: bodies on joints cannot touch continua yet; leave out the joints, {rest}")
+    for name in (body.name for body in rigid.bodies if body.table.fixed):
+        raise ValueError(f"rigid.{name}.fixed: what is fixed cannot touch continua yet; use an obstacle, {rest}")
     if rigid.plan.events is not None:
         paths = [f"rigid.{body.name}.restitution" for body in rigid.bodies]
         path = next(path for path in paths if values[path].any() or path in bounds)

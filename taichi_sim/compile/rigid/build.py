@@ -61,7 +61,7 @@ def rigid_family(
         found.layout.grids,
         found.layout.samples,
         found.layout.pairing,
-        (0,) * len(bodies),
+        tuple(int(body.table.fixed) for body in bodies),
         max(1, len(found.pairs)),
         found.layout.capacity,
         _events(names, bool(tree or loops), values, bounds),

@@ -55,11 +55,12 @@ class Touchables:
 
 def touchables(bodies: list[RigidGeometry], walls: list[Wall], joined: Set[frozenset[int]] = frozenset()) -> Touchables:
     """Everything that may touch in a scene. Pairs ``joined`` by a joint do not, nor those named in ``no_contact``,
-    where ``*`` stands for anything."""
-    pairs = [Pair(b, wall=w) for b in range(len(bodies)) for w in range(len(walls))]
+    where ``*`` stands for anything, nor what cannot move."""
+    free = [not body.table.fixed for body in bodies]
+    pairs = [Pair(b, wall=w) for b in range(len(bodies)) if free[b] for w in range(len(walls))]
     for a, b in itertools.combinations(range(len(bodies)), 2):
         apart = _avoids(bodies[a], bodies[b].name) or _avoids(bodies[b], bodies[a].name)
-        if not apart and frozenset((a, b)) not in joined:
+        if not apart and (free[a] or free[b]) and frozenset((a, b)) not in joined:
             pairs.append(Pair(a, b))
     surface = {frozenset((p.a, p.b if p.b >= 0 else -1 - p.wall)): i for i, p in enumerate(pairs)}
     shapes, owners = [], []

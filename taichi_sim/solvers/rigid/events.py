@@ -288,13 +288,27 @@ def flight_adjoint(dim: ti.template(), e, bodies, share, whole, dof: ti.template
 
 
 @ti.func
-def event_time_adjoint(dim: ti.template(), e, p, tau, kick, rest, rest_bar, extent: ti.template(),
-                       dof: ti.template(), rotation: ti.template(), contact: ti.template(),
-                       contact_body: ti.template(), d_position: ti.template(), d_rotation: ti.template(),
+def steepness(S: ti.template(), e, k, code, i, j):
+    """Rate of a gap over the speed of approach along its normal: not 1 where distances are sampled."""
+    out = 1.0
+    if ti.static(POINT_GRID in S.codes):
+        if code % PARTS == POINT_GRID:
+            A, B, a0, _a1, _b0, _b1, _ra, _rb, _ids, _share, _part = features(S, e, code % PARTS, i, j)
+            away = place(S.dim, S.position, k, e, A, S.extent[0]) - place(S.dim, S.position, k, e, B, S.extent[0])
+            _phi, g, m, _bend, _R, _w, _scale = on_lattice(S, e, j, B, away + a0)
+            out = g.dot(m)
+    return out
+
+
+@ti.func
+def event_time_adjoint(S: ti.template(), e, p, tau, kick, rest, rest_bar, dof: ti.template(),
+                       rotation: ti.template(), contact: ti.template(), contact_body: ti.template(),
+                       taped: ti.template(), d_position: ti.template(), d_rotation: ti.template(),
                        d_velocity: ti.template(), d_spin: ti.template()):
     """Adjoint of the gap that set the time of an impact: ``-τ_bar/φ'``, with ``τ_bar`` from all that τ enters, the
     state in slot ``p`` where it took place and the rest of the step. The flight's velocities stand in BEFORE and NOW;
     those on arrival are left in TRIAL."""
+    dim, extent = ti.static(S.dim, S.extent)
     freedoms = ti.static(3 if dim == 2 else 6)
     bodies = extent[0]
     pace = 1.0 / (kick + rest)
@@ -316,5 +330,5 @@ def event_time_adjoint(dim: ti.template(), e, p, tau, kick, rest, rest_bar, exte
         time_bar = time_bar + lift(dim, d_position[b]).dot(now) + rate + 2.0 * pace * (
             lift(dim, d_velocity[b]).dot(u - v) + lift_turn(dim, d_spin[b]).dot(q - w))
     c = e * extent[5]
-    return -time_bar / column3(contact, c, 0).dot(
-        contact_motion(dim, dof, TRIAL, e, c, bodies, contact, contact_body))
+    speed = column3(contact, c, 0).dot(contact_motion(dim, dof, TRIAL, e, c, bodies, contact, contact_body))
+    return -time_bar / (steepness(S, e, p, taped[p, c][0], taped[p, c][1], taped[p, c][2]) * speed)

@@ -293,8 +293,8 @@ def segment_adjoint(
                                 count = 1
                                 if piece[s - pool[1], e][1] > 0.0:
                                     seed = event_time_adjoint(
-                                        dim, e, s, tau, kick[begin, e], rest, rest_bar, extent, dof, rotation,
-                                        contact, contact_body, d_position, d_rotation, d_velocity, d_spin)
+                                        S, e, s, tau, kick[begin, e], rest, rest_bar, dof, rotation, contact,
+                                        contact_body, taped, d_position, d_rotation, d_velocity, d_spin)
                     if stage == DONE or stage == IMPACT:
                         for b in range(e * extent[0], (e + 1) * extent[0]):
                             set_motion(dim, dof, NOW, b * freedoms_of(dim), lift(dim, velocity[target, b]),
