@@ -1,7 +1,7 @@
 """A compiled scene: families of matter, objectives, actuators, and the values of everything.
 
 Read :func:`compile_scene` from top to bottom; what it calls lies beside it: the scene's values (``initial``), each
-family (``continuum``, ``rigid``), actuators and objectives (``wiring``).
+family (``continuum``, ``rigid``) and what couples them (``coupling``), actuators and objectives (``wiring``).
 """
 
 import math
@@ -15,6 +15,7 @@ from taichi_sim.compile.continuum.build import continuum
 from taichi_sim.compile.continuum.family import Continuum
 from taichi_sim.compile.continuum.limits import step_limit
 from taichi_sim.compile.continuum.sizes import check_envs, check_values_memory
+from taichi_sim.compile.coupling.interface import Interface, fastest, interface, overlap_notes
 from taichi_sim.compile.drives import Actuators
 from taichi_sim.compile.family import Family, Piece
 from taichi_sim.compile.initial import admissible, initial_values
@@ -50,6 +51,7 @@ class Model:
     continuum: Continuum | None
     rigid: RigidFamily | None
     particle: ParticlesFamily | None
+    interface: Interface | None
     actuators: Actuators
     judge: Judge
     bounds: dict[str, tuple[np.ndarray, np.ndarray]]
@@ -149,7 +151,10 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
     substeps = substeps_of(scene) if solids else 1
     limit = StepLimit(math.inf, "", 0.0, math.inf)
     if bodies:
-        soft, needed, notes = continuum(scene, bodies, known, values, bounds, actuators, group_of, groups, envs, pushed)
+        soft, needed, notes = continuum(
+            scene, bodies, known, values, bounds, actuators, group_of, groups, envs, pushed,
+            fastest(solids, values, bounds),
+        )  # fmt: skip
         limit, substeps = soft.limit, max(substeps, needed)
     if solids:
         rigid = rigid_family(scene, solids, known, values, bounds, actuators, particles, envs)
@@ -160,6 +165,9 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         limit, substeps = min((limit, particle.limit), key=lambda one: one.allowed), max(substeps, needed)
         notes += more
     values["dt"] = np.full(envs, frame_dt / substeps)
+    joint = interface(soft, rigid, values, bounds) if soft is not None and rigid is not None else None
+    if joint is not None and soft is not None and rigid is not None:
+        notes += overlap_notes(soft, rigid, values)
     model = Model(
         scene=scene,
         envs=envs,
@@ -172,6 +180,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         continuum=soft,
         rigid=rigid,
         particle=particle,
+        interface=joint,
         actuators=actuators,
         judge=Judge([], frames, frame_dt),
         bounds=bounds,

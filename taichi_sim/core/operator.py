@@ -1,12 +1,22 @@
 """Operators: a kernel and its hand-written adjoint, bound to arrays by the names of their parameters."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from taichi_sim.core.errors import unknown
 from taichi_sim.core.launch import Launch, bind_launch
 from taichi_sim.core.store import Store
-from taichi_sim.runtime import ti
+from taichi_sim.runtime import Runtime, ti
+
+
+class Arrays(Protocol):
+    """What kernels are bound to: a :class:`~taichi_sim.core.store.Store`, or several seen as one."""
+
+    runtime: Runtime
+    arrays: dict[str, ti.Ndarray]
+
+    def __contains__(self, name: str) -> bool: ...
+    def __getitem__(self, name: str) -> ti.Ndarray: ...
 
 
 class Operator:
@@ -43,7 +53,7 @@ def operator(kernel: Any) -> Operator:
     return Operator(kernel)
 
 
-def bind_kernel(kernel: Any, store: Store, fixed: Mapping[str, Any], plain: bool = False) -> Launch:
+def bind_kernel(kernel: Any, store: Arrays, fixed: Mapping[str, Any], plain: bool = False) -> Launch:
     """Bind any kernel by parameter name, with the checks Taichi leaves out.
 
     Raises ``ValueError`` naming the kernel and the parameter: no such array, another number of dimensions,

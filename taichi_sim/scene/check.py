@@ -178,8 +178,9 @@ def _rigid(scene: Scene, context: Context, path: str, rigid: Rigid) -> None:
         if value.ndim > whole and context.ok(f"{path}.{key}", "duration", "frame_dt") and len(value) != scene.frames:
             context.add(f"{path}.{key}", f"must have one row a frame: {scene.frames}, got {len(value)}")
     for i, other in enumerate(rigid.no_contact):
-        if not fnmatch.filter(scene.rigid, other) and context.ok(f"{path}.no_contact"):
-            context.add(f"{path}.no_contact[{i}]", unknown("rigid body", other, scene.rigid), other)
+        names = [*scene.rigid, *scene.bodies]
+        if not fnmatch.filter(names, other) and context.ok(f"{path}.no_contact"):
+            context.add(f"{path}.no_contact[{i}]", unknown("body", other, names), other)
 
 
 def _names(scene: Scene, context: Context) -> None:

@@ -204,7 +204,8 @@ class Rigid(Table, kw_only=True):
     """A rigid body: geometry, mass and how it moves at time 0. Give ``density`` or ``mass``.
 
     Where two bodies touch, each of the five contact entries is the harmonic mean of both (the value itself where they
-    are alike). At a wall or an obstacle friction is that mean with the wall's; the others are the body's own.
+    are alike). At a wall or an obstacle friction is that mean with the wall's; the others are the body's own. Where a
+    continuum touches it contact is hard, with the rigid body's own friction and stiction speed.
     """
 
     shape: Annotated[ShapeTable, other("shape", "geometry before the pose; a union is one body of several pieces")]
@@ -233,7 +234,7 @@ class Rigid(Table, kw_only=True):
     stiction_speed: Annotated[
         Real, real("m/s", "sliding speed below which friction falls off", scale="log", **POSITIVE)
     ] = 1e-4
-    no_contact: Annotated[list[str], other("text", "rigid bodies it passes through, * for any", shape=("any",))] = []
+    no_contact: Annotated[list[str], other("text", "bodies it passes through, * for any", shape=("any",))] = []
     color: Annotated[Real | None, real("1", "red, green, blue", 3, differentiable=False, low=0.0, high=1.0)] = None
     markers: dict[str, Marker] = {}
 

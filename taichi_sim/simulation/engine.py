@@ -27,6 +27,7 @@ from taichi_sim.scene.load import from_dict
 from taichi_sim.scene.schema import Scene
 from taichi_sim.simulation.turns import exclusive
 from taichi_sim.simulation.world import World
+from taichi_sim.solvers.coupling.stepper import CouplingTrouble
 from taichi_sim.solvers.mpm.solver import Trouble
 from taichi_sim.solvers.particles.solver import ParticlesTrouble
 from taichi_sim.solvers.rigid.solver import RigidTrouble
@@ -115,14 +116,7 @@ class Engine:
         refuse_beyond_memory(
             f"memory = {memory}", self.schedule.bytes, "give a smaller memory, fewer envs, or a coarser grid"
         )
-        self._world = World(
-            {
-                name: family.make(
-                    self._runtime, self.model.substeps, self.frames, self.schedule.segment, plain_launches
-                )
-                for name, family in self.model.families.items()
-            }
-        )
+        self._world = self._make_world(plain_launches)
         self._timeline = Timeline(self._world, self.schedule, [])
         self._final: State | None = None
         self._losses: dict[str, np.ndarray] = {}
@@ -137,8 +131,20 @@ class Engine:
         self.turned: list[np.ndarray] = []
         log.info("dt %.3g s, %d substeps a frame; %s", self.dt, self.substeps, self.schedule)
 
+    def _make_world(self, plain: bool) -> World:
+        segment, joint = self.schedule.segment, self.model.interface
+        solvers = {
+            name: family.make(self._runtime, self.model.substeps, self.frames, segment, plain)
+            for name, family in self.model.families.items()
+        }
+        if joint is None:
+            return World(solvers)
+        return World(solvers, joint.make(solvers["continuum"], solvers["rigid"], segment, plain))
+
     def _costs(self) -> Costs:
         parts = [family.costs(self.precision, self.frames) for family in self.model.families.values()]
+        if self.model.interface is not None:
+            parts.append(self.model.interface.costs(self.precision))
         return Costs(sum(c.fixed for c in parts), sum(c.stored for c in parts), sum(c.snapshot for c in parts))
 
     # ---- what it is ----
@@ -263,6 +269,8 @@ class Engine:
             family.check(self._values, parts[name])
             family.apply(self._values, world.solvers[name])
             first |= world.named(name, family.first(self._values, parts[name]))
+        if self.model.interface is not None:
+            self.model.interface.skins.apply(self._values, world.coupling)
         start = self._joined(parts.values())
         soft = self.model.continuum
         if soft is not None:
@@ -305,6 +313,8 @@ class Engine:
         try:
             with off_tape():
                 self._timeline.run(first, look, taped)
+        except CouplingTrouble as trouble:
+            raise RolloutError(f"rigid bodies and continua, {trouble}") from None
         except tuple(TROUBLES) as trouble:
             name = TROUBLES[type(trouble)]
             raise self.model.families[name].explain(world.solvers[name], trouble, self._values) from None
@@ -502,5 +512,7 @@ class Engine:
             add(total, family.pullback(self._values, world.solvers[name]))
             inertia = None if inertia_bar is None else inertia_bar[:, p]
             add(total, family.pullback_mass(self._values, mass_bar[:, p], inertia))
+        if self.model.interface is not None:
+            add(total, self.model.interface.skins.pullback(self._values, world.coupling))
         add(total, actuators.pullback(self._values))
         return total

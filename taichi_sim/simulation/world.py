@@ -5,15 +5,22 @@ from typing import Any
 
 import numpy as np
 
+from taichi_sim.solvers.coupling.stepper import CoupledStepper, Coupling
+
 
 class World:
     """Solvers by the name of their family, stepped through the same substeps; a ``timeline.Stepper``.
 
-    States are the solvers' own, every array under ``family.array``.
+    States are the solvers' own, every array under ``family.array``. With a ``coupling`` rigid bodies are stepped within
+    the substeps of the continuum.
     """
 
-    def __init__(self, solvers: Mapping[str, Any]) -> None:
-        self.solvers = dict(solvers)
+    def __init__(self, solvers: Mapping[str, Any], coupling: Coupling | None = None) -> None:
+        self.solvers, self.coupling = dict(solvers), coupling
+        self._steppers = dict(solvers)
+        if coupling is not None:
+            both = CoupledStepper(self._steppers.pop("continuum"), self._steppers.pop("rigid"), coupling)
+            self._steppers = {"coupled": both, **self._steppers}
 
     @staticmethod
     def named(family: str, state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -22,18 +29,18 @@ class World:
 
     def begin(self, start: int) -> None:
         """Start a segment at absolute substep ``start``."""
-        for solver in self.solvers.values():
-            solver.begin(start)
+        for stepper in self._steppers.values():
+            stepper.begin(start)
 
     def forward(self, k0: int, k1: int, record: bool) -> None:
         """Substeps of slots ``k0 … k1``."""
-        for solver in self.solvers.values():
-            solver.forward(k0, k1, record)
+        for stepper in self._steppers.values():
+            stepper.forward(k0, k1, record)
 
     def backward(self, k0: int, k1: int) -> None:
         """Carry the adjoint of slot ``k1`` back to slot ``k0``."""
-        for solver in self.solvers.values():
-            solver.backward(k0, k1)
+        for stepper in self._steppers.values():
+            stepper.backward(k0, k1)
 
     def read_slot(self, k: int) -> dict[str, np.ndarray]:
         """Copy of the state of slot ``k``."""
@@ -50,10 +57,10 @@ class World:
 
     def clear_adjoints(self) -> None:
         """Set every adjoint to zero, before a backward sweep."""
-        for solver in self.solvers.values():
-            solver.clear_adjoints()
+        for stepper in self._steppers.values():
+            stepper.clear_adjoints()
 
     def close(self) -> None:
         """Free all memory."""
-        for solver in self.solvers.values():
-            solver.close()
+        for stepper in self._steppers.values():
+            stepper.close()

@@ -78,8 +78,8 @@ def model():
         "crate": Piece("crate", "rigid", np.array([9]), {"corner": np.array([10])}),
     }
     return SimpleNamespace(
-        massive=np.arange(10), pieces=pieces, joints={}, judge=SimpleNamespace(terms=[SimpleNamespace(name="forward")]),
-        actuators=SimpleNamespace(actuators=[SimpleNamespace(name="leg")]),
+        massive=np.arange(10), pieces=pieces, judge=SimpleNamespace(terms=[SimpleNamespace(name="forward")]),
+        actuators=SimpleNamespace(actuators=[SimpleNamespace(name="leg")]), joints={},
     )  # fmt: skip
 
 

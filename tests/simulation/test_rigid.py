@@ -89,7 +89,7 @@ def test_what_can_be_seen():
 
 
 def test_soft_and_rigid_side_by_side():
-    """Families of one scene share the step; neither disturbs the other."""
+    """Families of one scene share the step; they are coupled, but too far apart to meet."""
     soft = {
         "materials": {"jelly": {"law": "neo_hookean", "density": 1e3, "youngs_modulus": 1e4, "poissons_ratio": 0.3}},
         "bodies": {

@@ -177,3 +177,23 @@ def test_design_variables():
         assert modulus.scale == "log" and 0 < modulus.lower < 1e-20 and np.isinf(modulus.upper)
         sim.set("materials.jelly.youngs_modulus", 3e4)
         assert sim.design[2].value == 3e4
+
+
+def test_data_may_have_gaps_and_nothing_else_may():
+    """A marker that was not seen is NaN, in the scene and when it is set: each environment has its own."""
+    data = np.zeros((2, 1, 2))
+    objectives = {"seen": {"kind": "trajectory", "body": "ball", "markers": [[0.4, 0.55]], "times": [0.1, 0.2],
+                           "data": data, "count": 1}}  # fmt: skip
+    with Simulation(tiny({"objectives": objectives}), precision="f64", envs=2) as sim:
+        whole, _ = sim.value_and_grad("loss", "gravity")
+        gaps = np.stack([data, data])
+        gaps[1, 1] = np.nan
+        sim.set("objectives.seen.data", gaps)
+        value, gradients = sim.value_and_grad("loss", ["gravity", "objectives.seen.data"])
+        assert value[0] == whole[0] and 0 < value[1] < whole[1]
+        assert all(np.isfinite(gradient).all() for gradient in gradients.values())
+        assert not gradients["objectives.seen.data"][1, 1].any()
+        with pytest.raises(ValueError, match="must be finite"):
+            sim.set("objectives.seen.data", np.full((2, 1, 2), np.inf))
+        with pytest.raises(ValueError, match="must be finite"):
+            sim.set("gravity", [0.0, np.nan])

@@ -4,11 +4,13 @@ import pytest
 from validate.case import Report, all_cases
 
 CASES = all_cases()
-FAST = ("A1", "A5", "A6", "A7", "A9", "C7", "C8", "D4", "F1", "F2", "F4", "F6", "F7")
+FAST = ("A1", "A5", "A6", "A7", "A9", "C3", "C6", "C7", "C8", "D4", "F1", "F2", "F4", "F6", "F7")
 
 
 def hold(report: Report) -> None:
     """All rows of a report hold."""
+    if report.skipped:
+        pytest.skip(report.skipped)
     wrong = [row for row in report.rows if not row.ok]
     assert report.rows and not wrong, "\n".join(
         f"{row.quantity}: {row.reached:.6g}, not {row.reference:g} ± {row.tolerance:g}" for row in wrong

@@ -63,7 +63,10 @@ class Plot:
 
 @dataclass
 class Report:
-    """Rows, plots and remarks of one case; ``row``, ``at_most`` and ``at_least`` add a row."""
+    """Rows, plots and remarks of one case; ``row``, ``at_most`` and ``at_least`` add a row.
+
+    ``skipped`` says why there are none: something the case needs is not here.
+    """
 
     id: str
     rows: list[Row] = field(default_factory=list)

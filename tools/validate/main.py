@@ -72,7 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows += new
         print(f"{case.id} {case.title} ({seconds:.0f} s)\n{report.table(new)}", file=shown)
         print(*(f"  {note}\n" for note in found.notes), sep="", file=shown, flush=True)
-        if not args.quick:
+        if found.skipped:  # what is known of it from elsewhere stays
+            print(f"  skipped: {found.skipped}\n", file=shown, flush=True)
+        elif not args.quick:
             plots = report.draw(args.results / "validation", case.id, found.plots)
             kept[case.id] = report.entry(case, found, seconds, plots)
             ordered = {name: kept[name] for name in cases if name in kept}

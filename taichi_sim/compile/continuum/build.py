@@ -41,11 +41,13 @@ def continuum(
     groups: int,
     envs: int,
     pushed: bool,
+    others: float = 0.0,
 ) -> tuple[Continuum, int, list[str]]:
     """The family of a resolved scene's bodies of particles, the substeps of a frame it needs, and notes.
 
     ``group_of`` (particles,) is the group of actuators that drives each; ``pushed`` says whether external
-    accelerations were given. Raises ``SceneError`` or ``ValueError`` for mistakes in the scene.
+    accelerations were given, ``others`` how fast rigid bodies begin, m/s. Raises ``SceneError`` or ``ValueError`` for
+    mistakes in the scene.
     """
     dim, frames, frame_dt = scene.dim, scene.frames, float(scene.frame_dt)
     slices, at = {}, 0
@@ -61,7 +63,7 @@ def continuum(
 
     domain, state = scene.domain, start.state(values)
     spacing = float(domain.spacing or 0.0)
-    max_speed = expected_speed(scene, state["v"], slices, bounds)
+    max_speed = expected_speed(scene, state["v"], slices, bounds, others)
     cfl = float(scene.solver.cfl)
     stiffness = loads.stiffness(values, bounds)
     limit = step_limit(matter.bodies, values, bounds, stiffness, spacing, cfl, max_speed, dim)

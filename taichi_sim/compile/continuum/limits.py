@@ -21,10 +21,15 @@ def default_max_speed(speed: float, gravity: np.ndarray, duration: float, extent
 
 
 def expected_speed(
-    scene: Scene, v: np.ndarray, slices: dict[str, slice], bounds: dict[str, tuple[np.ndarray, np.ndarray]]
+    scene: Scene,
+    v: np.ndarray,
+    slices: dict[str, slice],
+    bounds: dict[str, tuple[np.ndarray, np.ndarray]],
+    others: float = 0.0,
 ) -> float:
     """Speed the step is chosen for, m/s: ``solver.max_speed``; without it that of the fastest start the design allows,
-    and what gravity adds. ``v`` (envs, particles, dim) are the velocities of the start.
+    and what gravity adds. ``v`` (envs, particles, dim) are the velocities of the start, ``others`` (m/s) that of what
+    may push the particles.
 
     Raises ``ValueError`` where ``solver.max_speed`` is below what a body starts with.
     """
@@ -37,7 +42,7 @@ def expected_speed(
         if math.isfinite(largest):
             speed = max(speed, math.sqrt(scene.dim) * largest)
     extent = np.asarray(scene.domain.upper) - np.asarray(scene.domain.lower)
-    expected = default_max_speed(speed, np.asarray(scene.gravity), scene.duration, extent)
+    expected = default_max_speed(max(speed, others), np.asarray(scene.gravity), scene.duration, extent)
     given = scene.solver.max_speed
     if given is None:
         return expected

@@ -53,9 +53,7 @@ class Touchables:
     capacity: int = 0
 
 
-def touchables(
-    bodies: list[RigidGeometry], walls: list[Wall], joined: Set[frozenset[int]] = frozenset()
-) -> Touchables:
+def touchables(bodies: list[RigidGeometry], walls: list[Wall], joined: Set[frozenset[int]] = frozenset()) -> Touchables:
     """Everything that may touch in a scene. Pairs ``joined`` by a joint do not, nor those named in ``no_contact``,
     where ``*`` stands for anything."""
     found = Touchables()

@@ -1,6 +1,7 @@
 """The MPM solver: runs substeps forwards and backwards within one segment of the timeline."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -25,6 +26,19 @@ class Trouble(Exception):
         self.slot, self.speed = slot, speed
 
 
+class Guest(Protocol):
+    """Something that acts on the particles of a slot before they are scattered (rigid bodies, say).
+
+    ``enter`` changes their velocities in place and keeps those before, ``swap`` exchanges the two, so that outside the
+    scatter a slot always holds what was gathered into it.
+    """
+
+    def enter(self, k: int, frame: int, epoch: int) -> None: ...
+    def swap(self, k: int) -> None: ...
+    def enter_adjoint(self, k: int, frame: int, epoch: int) -> None: ...
+    def again(self, start: int) -> bool: ...
+
+
 @dataclass
 class _Piece:
     """Consecutive substeps within one order of the particles, as the backward sweep needs them."""
@@ -43,8 +57,11 @@ class MpmSolver:
     """State, parameters and launches of one compiled scene.
 
     ``slots`` is one more than the longest segment. ``saved_nodes`` is the room for active grids of a segment; where
-    it does not suffice, the backward sweep scatters again instead.
+    it does not suffice, the backward sweep scatters again instead. With a ``guest``, substeps are not fused: the guest
+    acts between gather and scatter.
     """
+
+    guest: Guest | None = None
 
     def __init__(
         self, runtime: Runtime, plan: MpmPlan, substeps: int, frames: int, slots: int, saved_nodes: int, plain: bool
@@ -153,7 +170,10 @@ class MpmSolver:
                 moved = t % every == 0
                 self._sort(k, keep=not moved)
             end = min(k1, k + every - t % every)
-            self._run(self._piece(k, end, moved, record))
+            piece = self._piece(k, end, moved, record)
+            self._run(piece)
+            while self.guest is not None and self.guest.again(self.start):
+                self._run(piece)
             self._check(k, end)
             k = end
 
@@ -181,6 +201,9 @@ class MpmSolver:
 
     def _run(self, piece: _Piece) -> None:
         p = self.plan
+        if self.guest is not None:
+            self._run_with(self.guest, piece)
+            return
         if p.segment_mode:
             self._launch("segment")(
                 p.envs, piece.k0, piece.k1, self.start, self.substeps, piece.epoch, piece.save, piece.stride,
@@ -198,6 +221,20 @@ class MpmSolver:
             nodes(workers, f, epoch, piece.save + (k - piece.k0) * piece.stride, piece.env_stride, 0)
         for l, launch in enumerate(particles):
             launch(l, workers, piece.k1, 0, epoch, 1, 0)
+
+    def _run_with(self, guest: Guest, piece: _Piece) -> None:
+        particles = [self._launch("particles", l) for l in range(len(self.plan.laws))]
+        nodes = self._launch("nodes")
+        workers, epoch = self.plan.workers, piece.epoch
+        for k in range(piece.k0, piece.k1):
+            f = (self.start + k) // self.substeps
+            guest.enter(k, f, epoch)
+            for l, launch in enumerate(particles):
+                launch(l, workers, k, f, epoch, 0, 1)
+            guest.swap(k)
+            nodes(workers, f, epoch, piece.save + (k - piece.k0) * piece.stride, piece.env_stride, 0)
+            for l, launch in enumerate(particles):
+                launch(l, workers, k + 1, 0, epoch, 1, 0)
 
     def _check(self, k0: int, k1: int) -> None:
         flags = self.store.view("flag")
@@ -219,7 +256,9 @@ class MpmSolver:
         """Carry the adjoint of slot ``k1`` back to slot ``k0``; undoes pieces in the order they were run."""
         while self._pieces and self._pieces[-1].k0 >= k0:
             piece = self._pieces.pop()
-            if piece.saved and self.plan.segment_mode:
+            if self.guest is not None:
+                self._run_backward_with(self.guest, piece)
+            elif piece.saved and self.plan.segment_mode:
                 self._launch("segment_adjoint")(
                     self.plan.envs, piece.k0, piece.k1, self.start, self.substeps, piece.epoch, piece.save,
                     piece.stride, piece.env_stride,
@@ -268,6 +307,28 @@ class MpmSolver:
             nodes_adjoint(workers, f, epoch, 0, 0, 0, stride, 0)
             for l, launch in enumerate(adjoint):
                 launch(l, workers, k, f, epoch, 1, 0)
+
+    def _run_backward_with(self, guest: Guest, piece: _Piece) -> None:
+        """Backward with a guest; grids from what was saved, or scattered once more."""
+        laws = range(len(self.plan.laws))
+        forward = [self._launch("particles", l) for l in laws]
+        adjoint = [self._launch("particles_adjoint", l) for l in laws]
+        nodes, nodes_adjoint = self._launch("nodes"), self._launch("nodes_adjoint")
+        workers, epoch, stride = self.plan.workers, piece.epoch, piece.env_stride
+        for k in range(piece.k1 - 1, piece.k0 - 1, -1):
+            f = (self.start + k) // self.substeps
+            save = piece.save + (k - piece.k0) * piece.stride
+            guest.swap(k)
+            for l, launch in enumerate(forward if not piece.saved else ()):
+                launch(l, workers, k, f, epoch, 0, 1)
+            nodes(workers, f, epoch, save, stride, int(piece.saved))
+            for l, launch in enumerate(adjoint):
+                launch(l, workers, k + 1, 0, epoch, 0, 1)
+            nodes_adjoint(workers, f, epoch, save, 0, 0, stride, 0)
+            for l, launch in enumerate(adjoint):
+                launch(l, workers, k, f, epoch, 1, 0)
+            guest.swap(k)
+            guest.enter_adjoint(k, f, epoch)
 
     # ---- state as the timeline stores it ----
 

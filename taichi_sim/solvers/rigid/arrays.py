@@ -194,7 +194,7 @@ def declare(dim: int) -> tuple[Array, ...]:
         scratch("point_body", (), "points", "body of a point", "int"),
         scratch("plane_body", (), "planes", "body of a plane, -1 for the world", "int"),
         scratch("box", (2,), "box", "first point, first plane", "int"),
-        scratch("settings", (), "settings", "tolerance of the solve, margin of detection [m]"),
+        scratch("settings", (), "settings", "tolerance of the solve, margin of detection [m], floor [√J]"),
         scratch("extent", (), "extent", "sizes of an environment, in the order of the solver", "int"),
         scratch("flag", (3,), "env", "kind, slot, detail of what went wrong", "int"),
     )
@@ -232,7 +232,7 @@ def domain_sizes(p: RigidPlan, slots: int) -> dict[str, int]:
         "planes": len(p.plane_body),
         "box": len(p.boxes),
         "column": 13 if p.jointed else 6,
-        "settings": 2,
+        "settings": 3,
         "extent": 11,
         "three": 3,
         "four": 4,

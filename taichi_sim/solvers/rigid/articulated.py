@@ -7,13 +7,23 @@ joints, and then pulled to degrees of freedom; its matrix is ``M + Σ Jᵀ G J``
 from typing import Any, NamedTuple
 
 from taichi_sim.runtime import ti
-from taichi_sim.solvers.rigid.closure import add_bonds, bond_slope
+from taichi_sim.solvers.rigid.closure import Bond, add_bonds, bond_slope
 from taichi_sim.solvers.rigid.drive import add_row_slopes, add_rows, row_impulse
 from taichi_sim.solvers.rigid.dynamics import clear_motion_bars
 from taichi_sim.solvers.rigid.geometry import column3
 from taichi_sim.solvers.rigid.rotation import turn, turn_adjoint
 from taichi_sim.solvers.rigid.topology import BALL, LOOSE
-from taichi_sim.solvers.rigid.tree import COORDINATE, COUNT, KIND, PARENT, column6, freedom_of, joint_freedom, pull
+from taichi_sim.solvers.rigid.tree import (
+    COORDINATE,
+    COUNT,
+    KIND,
+    PARENT,
+    Chain,
+    column6,
+    freedom_of,
+    joint_freedom,
+    pull,
+)
 from taichi_sim.solvers.rigid.twist import BEFORE, DELTA, FREE, NOW, RESIDUAL, TRIAL
 
 
@@ -30,6 +40,11 @@ class Joints(NamedTuple):
     def unknown(self) -> Any:
         """The array whose columns the velocity problem is solved in."""
         return self.tree.reduced if self.on else self.tree.dof
+
+
+def unjointed(dof: Any) -> Joints:
+    """What the velocity problem takes where no body hangs on a joint; stands in a kernel within ``ti.static``."""
+    return Joints(False, False, Chain(*[dof] * len(Chain._fields)), dof, Bond(dof, dof))
 
 
 @ti.func

@@ -146,8 +146,8 @@ def segment(
                         set_impact_law(dim, e, s, acting, scale, extent, dof, contact, contact_body, taped, heft,
                                        inertia_world, restitution, event_settings)
                         loose = settings[0] * event_settings[STIFFNESS]
-                converged, work = solve(dim, J, e, extent[0], e * extent[5], acting, settings[0], loose, dof,
-                                        matrix, contact, contact_body, heft, inertia_world)
+                converged, work = solve(dim, J, e, extent[0], e * extent[5], acting, settings[0], loose, settings[2],
+                                        dof, matrix, contact, contact_body, heft, inertia_world, (), ())
                 moving = NOW
                 if ti.static(events):
                     moving = TRIAL
@@ -310,7 +310,7 @@ def segment_adjoint(
                             rounds = 2
                         for turned_to in range(rounds):
                             solve_adjoint(dim, J, e, extent, count, way, dof, matrix, contact, contact_body, heft,
-                                          inertia_world)
+                                          inertia_world, (), ())
                             if ti.static(events):
                                 if rounds == 2:  # the scale follows from the energies
                                     change = scale_slope(dim, e, s, count, extent, dof, contact, contact_body, taped,

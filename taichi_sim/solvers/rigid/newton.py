@@ -6,6 +6,9 @@ frozen: a convex problem, after Castro et al. 2023, arXiv:2312.03908) bring the 
 friction is eased first. The last resort is the similar law (``law``), which is convex; steps that needed it are marked
 on the tape. What does not converge even so is reported, and the run stops.
 
+What is not a rigid body but pushes one may enter: ``entering`` is empty or a pair of functions, which add to the
+residual and to the matrix (in terms of a body's twist and wrench) what the arrays ``others`` say.
+
 One task works on one environment, all bodies of which form one dense problem. Its memory: ``dof``, a row for every
 degree of freedom, with the columns below.
 """
@@ -53,7 +56,7 @@ def contact_motion(dim: ti.template(), dof: ti.template(), column, e, c, bodies,
 @ti.func
 def residual(dim: ti.template(), J: ti.template(), column, e, bodies, first, count, lagged, soft,
              dof: ti.template(), contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
-             inertia_world: ti.template()):
+             inertia_world: ti.template(), entering: ti.template(), others: ti.template()):
     """Fill RESIDUAL for the velocities in ``column``. Returns its size in the metric of the inverse mass, √J, and the
     size of the terms it is the difference of."""
     freedoms = ti.static(3 if dim == 2 else 6)
@@ -79,6 +82,8 @@ def residual(dim: ti.template(), J: ti.template(), column, e, bodies, first, cou
             if contact_body[c][1] >= 0:
                 add_wrench(dim, dof, RESIDUAL, (e * bodies + contact_body[c][1]) * freedoms, gamma,
                            column3(contact, c, 6).cross(gamma))
+    if ti.static(len(entering) > 0):
+        size = size + entering[0](dim, column, e, bodies, soft, dof, heft, others)
     norm = 0.0
     if ti.static(J.on):
         norm = project(dim, J, e, column)
@@ -113,7 +118,7 @@ def row_of_jacobian(dim: ti.template(), axis, arm):
 @ti.func
 def assemble(dim: ti.template(), J: ti.template(), e, bodies, first, count, lagged, soft, transposed,
              dof: ti.template(), matrix: ti.template(), contact: ti.template(), contact_body: ti.template(),
-             heft: ti.template(), inertia_world: ti.template()):
+             heft: ti.template(), inertia_world: ti.template(), entering: ti.template(), others: ti.template()):
     """``H`` at the velocities in NOW, or its transpose."""
     freedoms = ti.static(3 if dim == 2 else 6)
     n = bodies * freedoms
@@ -159,6 +164,8 @@ def assemble(dim: ti.template(), J: ti.template(), e, bodies, first, count, lagg
                             place = contact_body[c][1] * freedoms + j - freedoms
                         at = base + row * n + place
                         matrix[at] = matrix[at] + turn * pushed.dot(row_of_jacobian(dim, j % freedoms, right))
+    if ti.static(len(entering) > 0):
+        entering[1](dim, NOW, e, bodies, soft, transposed, dof, matrix, others)
 
 
 @ti.func
@@ -210,11 +217,14 @@ def along(at, n, dof: ti.template()):
 
 
 @ti.func
-def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, tolerance, loose, dof: ti.template(),
-          matrix: ti.template(),
-          contact: ti.template(), contact_body: ti.template(), heft: ti.template(), inertia_world: ti.template()):
+def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, tolerance, loose, floor, dof: ti.template(),
+          matrix: ti.template(), contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
+          inertia_world: ti.template(), entering: ti.template(), others: ti.template()):
     """Velocity after the step into NOW, from FREE and BEFORE. Returns 1 where it converged, 3 where only the similar
     law did, else 0; and factorisations.
+
+    The residual has to fall to ``tolerance`` times the size of its terms plus ``floor`` (√J). What has entered takes
+    momentum, and what is left of the residual is momentum lost: then a last step is made from that point.
 
     Written as one loop around one evaluation of the residual, because every evaluation in the text is compiled anew:
     ``phase`` says what is evaluated. Newton starts from the better of the velocity before (resting contact) and the one
@@ -232,8 +242,8 @@ def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, toleran
     phase, column = START, BEFORE
     while phase != DONE:
         value, size = residual(dim, J, column, e, bodies, first, count, lagged, soft, dof, contact, contact_body, heft,
-                               inertia_world)
-        enough = tolerance * (1.0 + size)
+                               inertia_world, entering, others)
+        enough = tolerance * (floor + size)
         if phase == START:
             if column == BEFORE:
                 least = value
@@ -248,12 +258,13 @@ def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, toleran
         elif phase == ITERATE:
             stalled = lagged == EXACT and iteration > 2 and least >= 0.999 * norm
             if lagged != EXACT:
-                enough = loose * (1.0 + size)
-            good = value <= enough or (iteration > 1 and least >= 0.1 * norm and value <= loose * (1.0 + size))
+                enough = loose * (floor + size)
+            good = value <= enough or (iteration > 1 and least >= 0.1 * norm and value <= loose * (floor + size))
             if good and lagged != LAGGED and soft == 1.0:
                 converged = 1 + lagged
+            if converged > 0 and (ti.static(len(entering) == 0) or value <= 0.01 * enough):
                 phase = DONE
-            elif value <= enough or iteration == ITERATIONS or stalled:
+            elif converged == 0 and (value <= enough or iteration == ITERATIONS or stalled):
                 # this round can do no more, or has done what it can
                 stage = stage + 1
                 lagged = EXACT
@@ -278,13 +289,17 @@ def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, toleran
                 for i in range(at, at + n):
                     J.unknown[i, DELTA] = -J.unknown[i, RESIDUAL]
                 assemble(dim, J, e, bodies, first, count, lagged, soft, 0, dof, matrix, contact, contact_body, heft,
-                         inertia_world)
+                         inertia_world, entering, others)
                 eliminate(e, n, J.unknown, matrix)
                 phase, column, step, cut, least = SEARCH, TRIAL, 1.0, 0, -1.0
                 steep = along(at, n, J.unknown)
                 low, high, below, above = 0.0, 1.0, steep, 0.0
                 for i in range(at, at + n):
                     J.unknown[i, TRIAL] = J.unknown[i, NOW] + J.unknown[i, DELTA]
+                if ti.static(len(entering) > 0):
+                    if converged > 0:
+                        copy_column(J.unknown, at, n, TRIAL, NOW)
+                        phase = DONE
         else:
             if least < 0.0 or value < least:
                 least = value

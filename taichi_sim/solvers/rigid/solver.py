@@ -67,7 +67,7 @@ class RigidSolver:
             t.joint_freedoms, t.coordinates, len(p.joints), len(p.closures),
         ]  # fmt: skip
         store.write("extent", np.array(counts, np.int32))
-        store.write("settings", np.array([TOLERANCE[store.runtime.precision], MARGIN]))
+        store.write("settings", np.array([TOLERANCE[store.runtime.precision], MARGIN, 1.0]))
         for name, values in (
             ("candidate", p.candidates), ("point_body", p.point_body), ("plane_body", p.plane_body), ("box", p.boxes),
             ("link", t.links), ("order", t.order), ("closure", p.closures),
@@ -117,6 +117,10 @@ class RigidSolver:
                 self._links("place", k + 1)
         else:
             launch("segment")(envs, k0, k1, self.start, self.substeps)
+        self.check()
+
+    def check(self) -> None:
+        """Raise :class:`RigidTrouble` for what went wrong since :meth:`begin`."""
         flags = self.store.view("flag")
         if flags[:, 0].any():
             env = int(np.argmin(np.where(flags[:, 0] > 0, flags[:, 1], np.iinfo(np.int32).max)))

@@ -252,7 +252,7 @@ def prepare_adjoint(dim: ti.template(), e, k, f, length, bodies, dof: ti.templat
 @ti.func
 def solve_adjoint(dim: ti.template(), J: ti.template(), e, extent: ti.template(), count, way, dof: ti.template(),
                   matrix: ti.template(), contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
-                  inertia_world: ti.template()):
+                  inertia_world: ti.template(), entering: ti.template(), others: ti.template()):
     """``z`` of ``Hᵀ z = v_bar``, in place in DELTA."""
     freedoms = ti.static(3 if dim == 2 else 6)
     bodies = extent[0]
@@ -261,7 +261,7 @@ def solve_adjoint(dim: ti.template(), J: ti.template(), e, extent: ti.template()
         n = extent[6]
         spread(dim, J.tree, e, NOW, 0, NOW)
     assemble(dim, J, e, bodies, e * extent[5], count, way, 1.0, 1, dof, matrix, contact, contact_body, heft,
-             inertia_world)
+             inertia_world, entering, others)
     eliminate(e, n, J.unknown, matrix)
     if ti.static(J.on):
         spread(dim, J.tree, e, DELTA, 0, DELTA)

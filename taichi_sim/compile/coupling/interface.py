@@ -1,0 +1,154 @@
+"""Where rigid bodies and continua of a scene meet: the coupling of their solvers, compiled."""
+
+import fnmatch
+from dataclasses import dataclass
+
+import numpy as np
+
+from taichi_sim.compile.binding import Values
+from taichi_sim.compile.continuum.doubts import DEEP, LOOKED_AT, MANY
+from taichi_sim.compile.continuum.family import Continuum
+from taichi_sim.compile.continuum.limits import step_limit
+from taichi_sim.compile.coupling.skins import Contact, Skins, pieces_of
+from taichi_sim.compile.rigid.attitude import matrices
+from taichi_sim.compile.rigid.family import RigidFamily
+from taichi_sim.scene.rigid import RigidGeometry
+from taichi_sim.scene.shapes.box import Box
+from taichi_sim.solvers.coupling.arrays import CouplingPlan, footprint
+from taichi_sim.solvers.coupling.colliders import Colliders, default_skin
+from taichi_sim.solvers.coupling.samples import BEYOND
+from taichi_sim.solvers.coupling.stepper import Coupling
+from taichi_sim.solvers.mpm.solver import MpmSolver
+from taichi_sim.solvers.rigid.solver import RigidSolver
+from taichi_sim.timeline.schedule import Costs
+
+#: What the design allows, (lower, upper) by path.
+Bounds = dict[str, tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass
+class Interface:
+    """Colliders of the rigid bodies that continua touch. ``pool`` is the room for contacts, a substep and environment,
+    that is there at the start; it grows where it does not suffice."""
+
+    plan: CouplingPlan
+    colliders: Colliders
+    skins: Skins
+    base: dict[str, float]
+    pool: int
+
+    def costs(self, precision: str) -> Costs:
+        """Bytes of its arrays."""
+        fixed = footprint(self.plan, precision, 0, 0)
+        return Costs(fixed, footprint(self.plan, precision, 1, self.pool) - fixed, 0)
+
+    def make(self, mpm: MpmSolver, rigid: RigidSolver, segment: int, plain: bool) -> Coupling:
+        """The coupling of two solvers with memory for ``segment`` substeps."""
+        coupling = Coupling(self.plan, mpm, rigid, self.pool * (segment + 1), plain)
+        self.colliders.fill(coupling, self.base)
+        return coupling
+
+
+def avoids(body: RigidGeometry, other: str) -> bool:
+    """Whether a rigid body passes through the continuum called ``other``."""
+    return any(fnmatch.fnmatchcase(other, pattern) for pattern in body.table.no_contact)
+
+
+def interface(soft: Continuum, rigid: RigidFamily, values: Values, bounds: Bounds) -> Interface | None:
+    """The coupling of a scene's continua and rigid bodies; ``None`` where all of them pass through each other.
+
+    Contact is hard, and particles touch a quarter of their spacing from a surface. Penetration is taken back at the
+    pace of the material's waves in the scene as built. Raises ``ValueError`` for bodies on joints, and for those that
+    rebound.
+    """
+    matter = soft.matter.bodies
+    touched = [b for b, solid in enumerate(rigid.bodies) if not all(avoids(solid, one.name) for one in matter)]
+    if not touched:
+        return None
+    _refuse(rigid, soft, values, bounds)
+    colliders, owner = pieces_of(rigid.bodies, touched)
+    plan, envs = soft.plan, soft.plan.envs
+    shape = (len(owner), plan.rows)
+    contact = Contact(np.full(shape, -BEYOND), np.ones(shape), np.ones(shape))
+    dt, finest = float(np.min(values["dt"])), np.inf
+    for one in matter:
+        wave = step_limit([one], values, {}, {}, plan.spacing, 1.0, 0.0, plan.dim).wave_speed
+        each = float(one.volume.min()) ** (1 / plan.dim)
+        finest = min(finest, each)
+        skin = default_skin(plan.spacing, wave, each, dt)
+        for c, b in enumerate(owner):
+            contact.rate[c, one.rows], contact.cap[c, one.rows] = skin["rate"], skin["cap"]
+            if not avoids(rigid.bodies[b], one.name):
+                contact.offset[c, one.rows] = skin["offset"]
+    return Interface(
+        colliders.plan(plan, rigid.plan),
+        colliders,
+        Skins([rigid.bodies[b].name for b in owner], colliders, contact, envs),
+        default_skin(plan.spacing, 1.0, finest, dt),
+        _likely([rigid.bodies[b] for b in touched], finest, plan.particles),
+    )
+
+
+def _refuse(rigid: RigidFamily, soft: Continuum, values: Values, bounds: Bounds) -> None:
+    rest = f"or no_contact = {sorted(soft.slices)} on all rigid bodies"
+    if rigid.plan.jointed:
+        name = next(iter(soft.scene.joints))
+        raise ValueError(f"joints.{name}: bodies on joints cannot touch continua yet; leave out the joints, {rest}")
+    if rigid.plan.events is not None:
+        paths = [f"rigid.{body.name}.restitution" for body in rigid.bodies]
+        path = next(path for path in paths if values[path].any() or path in bounds)
+        raise ValueError(f"{path}: bodies that rebound cannot touch continua yet; set it to 0, {rest}")
+
+
+def _likely(bodies: list[RigidGeometry], spacing: float, particles: int) -> int:
+    """Contacts of a substep: a layer of particles around all bodies."""
+    area = 0.0
+    for piece in (piece for body in bodies for piece in body.pieces):
+        if isinstance(piece, Box):
+            sides = piece.upper - piece.lower
+            area += 2.0 * float(np.prod(sides) * (1.0 / sides).sum())
+        else:
+            area += 2.0 * np.pi * piece.radius * (2.0 * piece.radius if piece.dim == 3 else 1.0)
+    return int(np.clip(area / spacing ** (len(bodies[0].pivot) - 1), 16, max(16, particles)))
+
+
+def fastest(bodies: list[RigidGeometry], values: Values, bounds: Bounds) -> float:
+    """Speed of the fastest place of a rigid body at the start, m/s, or that the design's bounds allow."""
+    found = 0.0
+    for body in bodies:
+        sizes = {}
+        for entry in ("velocity", "angular_velocity"):
+            path = f"rigid.{body.name}.{entry}"
+            sizes[entry] = float(np.max(np.linalg.norm(values[path].reshape(len(values[path]), -1), axis=1)))
+            ends = np.concatenate([np.ravel(end) for end in bounds[path]]) if path in bounds else np.zeros(1)
+            if np.isfinite(ends).all():
+                sizes[entry] = max(sizes[entry], float(np.abs(ends).max()) * np.sqrt(values[path][0].size))
+        lower, upper = body.shape.bounds()
+        reach = float(np.max(values[f"rigid.{body.name}.scale"])) * float(np.linalg.norm(upper - lower)) / 2
+        found = max(found, sizes["velocity"] + reach * sizes["angular_velocity"])
+    return found
+
+
+def overlap_notes(soft: Continuum, rigid: RigidFamily, values: Values) -> list[str]:
+    """Continua that start inside rigid bodies, in the first environment."""
+    x, motion = soft.begin(values)["x"][0], rigid.start.motion(values)
+    turned, centres = matrices(motion["rotation"][0], soft.plan.dim), rigid.shapes.centres(values)[0]
+    dx = soft.plan.spacing
+    notes = []
+    for b, body in enumerate(rigid.bodies):
+        scale = float(values[f"rigid.{body.name}.scale"][0])
+        for name, where in soft.slices.items():
+            if avoids(body, name):
+                continue
+            every = -(-(where.stop - where.start) // LOOKED_AT)
+            points = x[where][::every] - motion["position"][0, b]
+            local = (points @ turned[b] + centres[b]) / scale + body.pivot
+            depth = -scale * body.shape.signed_distance(local)
+            inside = int(np.count_nonzero(depth > DEEP * dx)) * every
+            if inside > MANY * (where.stop - where.start):
+                notes.append(
+                    f"bodies.{name}: {'about ' if every > 1 else ''}{inside} of {where.stop - where.start} particles "
+                    f"start inside rigid.{body.name}, up to {depth.max():.3g} m deep ({depth.max() / dx:.2g} cells): "
+                    "they are pushed out slowly, through the nearest side; move one of both"
+                )
+    return notes

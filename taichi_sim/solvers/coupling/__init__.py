@@ -1,0 +1,14 @@
+"""Two-way contact of MPM particles with rigid bodies, solved at once with the rigid bodies' own contacts.
+
+The points of contact are the particles near a body, not the nodes of the grid: a node has no gap, and grid contact
+ploughs, sinks in and leaks. In a substep, before particles are scattered to the grid:
+
+1. ``records``   which particles are near which body, and how they lie to it (``distance``, ``samples``)
+2. ``balance``   every particle's impulse as a function of the body's velocity (``law``), entered into the velocity
+                 problem of :mod:`taichi_sim.solvers.rigid.newton` as force and matrix
+3. ``kernels``   solve, push particles and bodies; ``stepper`` runs both solvers substep by substep
+
+A particle's impulse is eliminated in closed form, so that the unknowns stay the velocities of the bodies; momentum is
+conserved to rounding, and a body much lighter than what it touches is as stable as a heavy one. Every forward function
+has its hand-written adjoint directly beneath it. The solvers below know nothing of each other.
+"""

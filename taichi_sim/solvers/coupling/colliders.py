@@ -1,0 +1,157 @@
+"""From shapes fixed to bodies to the arrays of the coupling."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from taichi_sim.solvers.coupling.arrays import CouplingPlan
+from taichi_sim.solvers.coupling.distance import BOX, CAPSULE, CYLINDER, GRID, PLANE, SPHERE
+from taichi_sim.solvers.coupling.samples import BEYOND
+from taichi_sim.solvers.coupling.stepper import Coupling
+from taichi_sim.solvers.mpm.arrays import MpmPlan
+from taichi_sim.solvers.rigid.arrays import RigidPlan
+
+#: What a collider is like where a material meets it.
+SKIN = ("friction", "stiction", "offset", "rate", "cap", "compliance")
+
+
+def default_skin(
+    spacing: float, wave_speed: float, particle_spacing: float, dt: float, friction: float = 0.5
+) -> dict[str, float]:
+    """Values that hold for most scenes: hard, penetration taken back in the time a wave takes to cross seven cells, and
+    never faster than 3 % of the wave speed (a faster one throws bodies that overlap at the start).
+
+    ``spacing`` of the grid and ``particle_spacing`` in m, ``wave_speed`` m/s, ``dt`` s.
+    """
+    return {
+        "friction": friction,
+        "stiction": 1e-3,
+        "offset": 0.25 * particle_spacing,
+        "rate": 1.0 / max(7.0 * spacing / wave_speed, 20.0 * dt),
+        "cap": 0.03 * wave_speed,
+        "compliance": 0.0,
+    }
+
+
+@dataclass
+class _Collider:
+    kind: int
+    body: int
+    size: list[float]
+    place: np.ndarray
+    axes: np.ndarray
+    samples: np.ndarray | None = None
+    first_node: np.ndarray | None = None
+    spacing: float = 0.0
+
+
+class Colliders:
+    """Collects colliders and fills a :class:`Coupling`. Lengths in m.
+
+    ``body`` is a body of the rigid solver, -1 for the world; ``place`` the collider's origin and ``axes`` its axes
+    (columns, (dim, dim)) in those of the body. Environments begin alike.
+    """
+
+    def __init__(self, dim: int) -> None:
+        self.dim = dim
+        self._all: list[_Collider] = []
+
+    def _add(self, kind: int, body: int, size: Sequence[float], place, axes, **more) -> None:
+        turned = np.eye(3)
+        if axes is not None:
+            turned[: self.dim, : self.dim] = axes
+        if not np.allclose(turned.T @ turned, np.eye(3), atol=1e-9):
+            raise ValueError(f"collider {len(self._all)}: axes must be unit vectors at right angles")
+        at = np.zeros(self.dim) if place is None else np.asarray(place, float)
+        self._all.append(_Collider(kind, body, [*map(float, size)] + [0.0] * (4 - len(size)), at, turned, **more))
+
+    def _positive(self, **sizes: float) -> None:
+        for name, value in sizes.items():
+            if not value > 0:
+                raise ValueError(f"collider {len(self._all)}: {name} must be above 0 m, got {value}")
+
+    def sphere(self, body: int, radius: float, place=None) -> None:
+        """A sphere, or a disc in 2-D."""
+        self._positive(radius=radius)
+        self._add(SPHERE, body, [radius], place, None)
+
+    def box(self, body: int, half: Sequence[float], place=None, axes=None, edge: float = 0.0) -> None:
+        """A box of half widths ``half``, with edges rounded to the radius ``edge``."""
+        self._positive(width=min(half), edge=edge or 1.0, core=min(half) - edge or 1.0)
+        self._add(BOX, body, [*half, *[10 * BEYOND] * (3 - self.dim), edge], place, axes)
+
+    def capsule(self, body: int, radius: float, half: float, place=None, axes=None) -> None:
+        """All within ``radius`` of a line along x, of half length ``half``."""
+        self._positive(radius=radius, length=half)
+        self._add(CAPSULE, body, [radius, half], place, axes)
+
+    def cylinder(self, body: int, radius: float, half: float, place=None, axes=None, edge: float = 0.0) -> None:
+        """A cylinder along x, of half length ``half``; 3-D only."""
+        if self.dim == 2:
+            raise ValueError(f"collider {len(self._all)}: a cylinder needs three dimensions; use a box")
+        self._positive(radius=radius, length=half, core=min(half, radius) - edge or 1.0)
+        self._add(CYLINDER, body, [radius, half, edge], place, axes)
+
+    def plane(self, body: int, normal: Sequence[float], place) -> None:
+        """The half-space behind ``place``, seen along ``normal``."""
+        n = np.asarray(normal, float) / np.linalg.norm(normal)
+        rest = np.linalg.qr(np.column_stack([n, np.eye(self.dim)]))[0][:, 1 : self.dim]
+        axes = np.column_stack([n, rest])
+        if np.linalg.det(axes) < 0:
+            axes[:, -1] *= -1.0
+        self._add(PLANE, body, [], place, axes)
+
+    def sampled(self, body: int, values: np.ndarray, first_node, spacing: float, place=None, axes=None) -> None:
+        """A shape given by signed distances ``values`` (an axis a dimension) on a lattice, which must reach beyond the
+        shape by more than what counts as near."""
+        if values.ndim != self.dim or min(values.shape) < 4 or not np.isfinite(values).all():
+            raise ValueError(f"collider {len(self._all)}: samples must be finite, {self.dim} axes of at least 4 nodes")
+        self._positive(spacing=spacing)
+        first = np.append(np.asarray(first_node, float), [0.0] * (3 - self.dim))
+        self._add(GRID, body, [], place, axes, samples=values, first_node=first, spacing=float(spacing))
+
+    def _sorted(self) -> list[_Collider]:
+        return sorted(self._all, key=lambda c: c.body)
+
+    def places(self) -> np.ndarray:
+        """(colliders, dim) origins, in the order of the coupling, m."""
+        return np.array([c.place for c in self._sorted()])
+
+    def sizes(self) -> np.ndarray:
+        """(colliders, 4) sizes as ``distance`` wants them, in the order of the coupling, m."""
+        return np.array([c.size for c in self._sorted()])
+
+    def plan(self, mpm: MpmPlan, rigid: RigidPlan, room: int | None = None) -> CouplingPlan:
+        """Sizes of the scene; ``room`` contacts at most in a substep of an environment."""
+        if not self._all:
+            raise ValueError("a coupling needs at least one collider")
+        worst = max(c.body for c in self._all)
+        if worst >= rigid.bodies:
+            raise ValueError(f"a collider belongs to body {worst}, there are {rigid.bodies} bodies")
+        samples = sum(c.samples.size for c in self._all if c.samples is not None)
+        return CouplingPlan(
+            self.dim, mpm.envs, mpm.partitions, mpm.particles, len(mpm.laws), mpm.rows,
+            tuple((c.kind, c.body) for c in self._sorted()), samples, room or 2 * mpm.particles,
+        )  # fmt: skip
+
+    def fill(self, coupling: Coupling, skin: dict[str, float]) -> None:
+        """Write shapes, and one ``skin`` for all colliders and materials."""
+        store, plan, found = coupling.store, coupling.plan, self._sorted()
+        store.write("place", np.tile(self.places(), (plan.envs, 1)))
+        store.write("size", np.tile(self.sizes(), (plan.envs, 1)))
+        store.write("axes", np.array([c.axes for c in found]))
+        for name in SKIN:
+            store.write(f"skin_{name}", np.full(plan.envs * len(found) * plan.rows, float(skin[name])))
+        sampling, lattice, samples = np.zeros((len(found), 4), np.int32), np.zeros((len(found), 4)), []
+        at = 0
+        for i, c in enumerate(found):
+            if c.samples is not None and c.first_node is not None:
+                sampling[i] = [at, *c.samples.shape, *[1] * (3 - self.dim)]
+                lattice[i] = [*c.first_node, c.spacing]
+                samples.append(c.samples.ravel())
+                at += c.samples.size
+        store.write("sampling", sampling)
+        store.write("lattice_of", lattice)
+        if samples:
+            store.write("sample", np.concatenate(samples))

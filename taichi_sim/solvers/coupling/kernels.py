@@ -1,0 +1,231 @@
+"""Kernels of the coupling. Arrays of the MPM solver are called ``mpm_…`` here, those of the rigid solver as they are.
+
+A substep is ``begin``, ``near``, ``lie``, ``answer``, ``push``; backwards ``begin``, ``lie`` and then the adjoints of
+``answer``, ``lie`` and ``begin``. They are separate because the time to compile a kernel grows faster than its length.
+"""
+
+from taichi_sim.core.operator import operator
+from taichi_sim.runtime import ti
+from taichi_sim.solvers.coupling.arrays import PARTITIONS
+from taichi_sim.solvers.coupling.balance import pull_adjoint
+from taichi_sim.solvers.coupling.records import keep, push_particles, search, set_frames, set_rows, set_rows_adjoint
+from taichi_sim.solvers.rigid.articulated import unjointed
+from taichi_sim.solvers.rigid.detect import detect
+from taichi_sim.solvers.rigid.geometry import clear_orient_adjoint, orient, orient_adjoint
+from taichi_sim.solvers.rigid.kernels import A1, A2, A3, SPREAD, freedoms_of
+from taichi_sim.solvers.rigid.newton import solve
+from taichi_sim.solvers.rigid.rotation import lift, lift_turn
+from taichi_sim.solvers.rigid.step import (
+    clear_turned,
+    contacts_adjoint,
+    drift,
+    drift_adjoint,
+    place_contacts,
+    prepare,
+    prepare_adjoint,
+    solve_adjoint,
+)
+from taichi_sim.solvers.rigid.twist import DELTA, NOW, add_wrench, set_motion
+
+
+@operator
+@ti.kernel
+def begin(
+    dim: ti.template(), boxes: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2, mass: A1,
+    inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1, friction: A1, stiffness: A1,
+    damping: A1, stiction: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1, arm: A1, face: A1,
+    inertia_world: A1, heft: A1, dof: A2, contact: A1, contact_body: A1, taped: A2, taped_count: A2, candidate: A1,
+    point_body: A1, plane_body: A1, box: A1, settings: A1, extent: A1, flag: A1, place: A1, size: A1, skin_offset: A1,
+    axes: A1, collider: A1, sampling: A1, lattice_of: A1, frame: A1, origin: A1, ball: A1, hull: A1, band: A1,
+    counts: A1, envs: ti.i32, k: ti.i32, f: ti.i32, look: ti.i32,
+):
+    """Bodies at slot ``k``: free velocities, contacts among themselves (with ``look`` found, else as taped), and where
+    their colliders are."""
+    ti.loop_config(block_dim=SPREAD)
+    for spread in range(envs * SPREAD):
+        if spread % SPREAD == 0:
+            e = spread // SPREAD
+            prepare(dim, e, k, f, 0.5 * (kick[k, e] + dt[e]), extent[0], dof, position, rotation, velocity, spin, mass,
+                    inertia, gravity, force, torque, turned, inertia_world, heft)
+            set_frames(dim, e, k, extent[0], position, turned, centre, place, size, skin_offset, axes, collider,
+                       sampling, lattice_of, band, counts, frame, origin, ball, hull)
+            orient(dim, e, extent, turned, centre, point, plane_normal, plane_offset, point_body, plane_body, arm, face)
+            if look == 1:
+                taped_count[k, e] = ti.Vector([0, 0, 0])
+                detect(dim, boxes, e, k, dt[e], settings[1], extent, dof, position, radius, arm, face, point_body,
+                       plane_body, box, candidate, taped, taped_count, flag)
+            place_contacts(dim, e, k, dt[e], extent, position, radius, arm, face, friction, stiffness, damping,
+                           stiction, point_body, plane_body, contact, contact_body, taped, taped_count)
+
+
+@begin.adjoint
+@ti.kernel
+def begin_adjoint(
+    dim: ti.template(), position: A2, rotation: A2, spin: A2, kick: A2, mass: A1, inertia: A1, centre: A1, point: A1,
+    radius: A1, plane_normal: A1, stiffness: A1, restitution: A1, event_settings: A1, gravity: A1, dt: A1, force: A2,
+    torque: A2, turned: A1, turned_bar: A1, arm: A1, arm_bar: A1, face: A1, face_bar: A1, inertia_world: A1, dof: A2,
+    contact: A1, contact_body: A1, taped: A2, taped_count: A2, point_body: A1, plane_body: A1, extent: A1,
+    d_position: A1, d_rotation: A1, d_velocity: A1, d_spin: A1, d_kick: A1, d_mass: A1, d_inertia: A1, d_centre: A1,
+    d_point: A1, d_radius: A1, d_plane_normal: A1, d_plane_offset: A1, d_friction: A1, d_stiffness: A1, d_damping: A1,
+    d_stiction: A1, d_restitution: A1, d_gravity: A1, d_dt: A1, d_force: A3, d_torque: A3, envs: ti.i32, k: ti.i32,
+    f: ti.i32,
+):
+    ti.loop_config(block_dim=SPREAD)
+    for spread in range(envs * SPREAD):
+        if spread % SPREAD == 0:
+            e = spread // SPREAD
+            clear_orient_adjoint(e, extent, arm_bar, face_bar)
+            h_bar = contacts_adjoint(
+                dim, ti.static(unjointed(dof)), False, e, k, dt[e], 0, 1.0, 0.0, taped_count[k, e][0],
+                taped_count[k, e][2], extent, dof, position, radius, arm, face, stiffness, restitution, event_settings,
+                contact, contact_body, taped, arm_bar, face_bar, d_position, d_velocity, d_spin, d_radius, d_friction,
+                d_stiffness, d_damping, d_stiction, d_restitution)
+            orient_adjoint(dim, e, extent, turned, centre, point, plane_normal, point_body, plane_body, arm_bar,
+                           face_bar, turned_bar, d_centre, d_point, d_plane_normal, d_plane_offset)
+            length_bar = prepare_adjoint(
+                dim, e, k, f, 0.5 * (kick[k, e] + dt[e]), extent[0], dof, rotation, spin, mass, inertia, gravity,
+                force, torque, turned, inertia_world, turned_bar, d_rotation, d_velocity, d_spin, d_mass, d_inertia,
+                d_gravity, d_force, d_torque)
+            d_kick[e] = 0.5 * length_bar
+            d_dt[e] = d_dt[e] + ti.cast(h_bar + 0.5 * length_bar, ti.f64)
+
+
+@ti.kernel
+def near(
+    dim: ti.template(), sampled: ti.template(), size: A1, skin_offset: A1, collider: A1, sampling: A1, lattice_of: A1,
+    sample: A1, frame: A1, origin: A1, ball: A1, hull: A1, found: A1, found_count: A1, band: A1, counts: A1, mpm_x: A2,
+    mpm_id: A2, mpm_tag: A1, mpm_work: A1, envs: ti.i32, k: ti.i32, epoch: ti.i32,
+):
+    """Find the particles of slot ``k`` near bodies, every worker its own."""
+    ti.loop_config(block_dim=SPREAD)
+    for spread in range(envs * counts[PARTITIONS] * SPREAD):
+        if spread % SPREAD == 0:
+            search(dim, sampled, spread // SPREAD, k, epoch, envs * counts[PARTITIONS], mpm_x, mpm_id, mpm_tag,
+                   mpm_work, size, skin_offset, collider, sampling, lattice_of, sample, frame, origin, ball, hull,
+                   band, counts, found, found_count)
+
+
+@operator
+@ti.kernel
+def lie(
+    dim: ti.template(), sampled: ti.template(), position: A2, dt: A1, size: A1, skin_friction: A1, skin_stiction: A1,
+    skin_offset: A1, skin_rate: A1, skin_cap: A1, skin_compliance: A1, collider: A1, sampling: A1, lattice_of: A1,
+    sample: A1, frame: A1, origin: A1, found: A1, found_count: A1, row: A1, row_body: A1, row_count: A1, span: A2,
+    band: A1, counts: A1, coupling_flag: A1, record: A1, extent: A1, mpm_x: A2, mpm_v: A2, mpm_id: A2, mpm_tag: A1,
+    mpm_material: A1, mpm_gravity: A1, mpm_work: A1, envs: ti.i32, k: ti.i32, epoch: ti.i32, look: ti.i32,
+):
+    """Contacts of particles with bodies: with ``look`` put on the tape as ``near`` found them, then how they lie."""
+    ti.loop_config(block_dim=SPREAD)
+    for spread in range(envs * SPREAD):
+        if spread % SPREAD == 0:
+            e = spread // SPREAD
+            if look == 1:
+                keep(e, k, envs * counts[PARTITIONS], mpm_work, counts, found, found_count, record, span, coupling_flag)
+            set_rows(dim, sampled, e, k, epoch, extent[0], position, dt, mpm_x, mpm_v, mpm_id, mpm_tag, mpm_material,
+                     mpm_gravity, size, skin_friction, skin_stiction, skin_offset, skin_rate, skin_cap,
+                     skin_compliance, collider, sampling, lattice_of, sample, frame, origin, band, counts, record,
+                     span, row, row_body, row_count)
+
+
+@lie.adjoint
+@ti.kernel
+def lie_adjoint(
+    dim: ti.template(), sampled: ti.template(), dof: A2, dt: A1, centre: A1, turned: A1, turned_bar: A1, extent: A1,
+    d_position: A1, d_centre: A1, d_dt: A1, place: A1, size: A1, skin_offset: A1, skin_rate: A1, skin_cap: A1,
+    skin_compliance: A1, axes: A1, collider: A1, sampling: A1, lattice_of: A1, sample: A1, frame: A1, origin: A1,
+    row: A1, row_body: A1, span: A2, band: A1, counts: A1, record: A1, d_place: A1, d_size: A1, d_skin_friction: A1,
+    d_skin_stiction: A1, d_skin_offset: A1, d_skin_rate: A1, d_skin_cap: A1, d_skin_compliance: A1, mpm_x: A2,
+    mpm_material: A1, mpm_gravity: A1, d_mpm_x: A1, d_mpm_v: A1, d_mpm_material: A2, d_mpm_gravity: A2, envs: ti.i32,
+    k: ti.i32,
+):
+    ti.loop_config(block_dim=SPREAD)
+    for spread in range(envs * SPREAD):
+        if spread % SPREAD == 0:
+            set_rows_adjoint(dim, sampled, spread // SPREAD, k, extent[0], dof, dt, mpm_x, mpm_material, mpm_gravity,
+                             size, skin_offset, skin_rate, skin_cap, skin_compliance, axes, collider, sampling,
+                             lattice_of, sample, frame, origin, band, counts, record, span, row, row_body, turned,
+                             centre, place, turned_bar, d_position, d_centre, d_place, d_size, d_skin_friction,
+                             d_skin_stiction, d_skin_offset, d_skin_rate, d_skin_cap, d_skin_compliance, d_dt, d_mpm_x,
+                             d_mpm_v, d_mpm_material, d_mpm_gravity)
+
+
+@operator
+@ti.kernel
+def answer(
+    dim: ti.template(), entering: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2,
+    touching: A2, dt: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1, contact: A1, contact_body: A1,
+    taped_count: A2, settings: A1, extent: A1, flag: A1, row: A1, row_body: A1, row_count: A1, counts: A1,
+    envs: ti.i32, k: ti.i32,
+):
+    """Velocities of all bodies, and slot ``k + 1``. Flags of what goes wrong as in the rigid solver."""
+    ti.loop_config(block_dim=SPREAD)
+    for spread in range(envs * SPREAD):
+        if spread % SPREAD == 0:
+            e = spread // SPREAD
+            converged, work = solve(dim, ti.static(unjointed(dof)), e, extent[0], e * extent[5], taped_count[k, e][0],
+                                    settings[0], settings[0], settings[2], dof, matrix, contact, contact_body, heft,
+                                    inertia_world, entering, (row, row_body, row_count, counts))
+            taped_count[k, e] = ti.Vector([taped_count[k, e][0], work, ti.max(converged - 1, 0)])
+            fine = drift(dim, e, k, k + 1, dt[e], NOW, extent, dof, contact, contact_body, taped_count, position,
+                         rotation, velocity, spin, touching)
+            kick[k + 1, e] = dt[e]
+            if flag[e][0] == 0 and fine == 0:
+                flag[e] = ti.Vector([3, k, 0])
+            if flag[e][0] == 0 and converged == 0:
+                flag[e] = ti.Vector([1, k, taped_count[k, e][0] + row_count[e]])
+
+
+@answer.adjoint
+@ti.kernel
+def answer_adjoint(
+    dim: ti.template(), entering: ti.template(), rotation: A2, velocity: A2, spin: A2, dt: A1, turned_bar: A1,
+    inertia_world: A1, heft: A1, dof: A2, matrix: A1, contact: A1, contact_body: A1, taped_count: A2, extent: A1,
+    d_position: A1, d_rotation: A1, d_velocity: A1, d_spin: A1, d_kick: A1, d_dt: A1, row: A1, row_body: A1,
+    row_count: A1, counts: A1, mpm_material: A1, d_mpm_v: A1, envs: ti.i32, k: ti.i32,
+):
+    """From the adjoint of slot ``k + 1`` and of the velocities after contact to ``z`` in DELTA."""
+    ti.loop_config(block_dim=SPREAD)
+    for spread in range(envs * SPREAD):
+        if spread % SPREAD == 0:
+            e = spread // SPREAD
+            clear_turned(e, extent[0], turned_bar)
+            for b in range(e * extent[0], (e + 1) * extent[0]):
+                set_motion(dim, dof, NOW, b * freedoms_of(dim), lift(dim, velocity[k + 1, b]),
+                           lift_turn(dim, spin[k + 1, b]))
+            h_bar = drift_adjoint(dim, e, k, dt[e], NOW, extent[0], dof, rotation, d_position, d_rotation)
+            d_dt[e] = d_dt[e] + ti.cast(h_bar + d_kick[e], ti.f64)
+            for b in range(e * extent[0], (e + 1) * extent[0]):
+                add_wrench(dim, dof, DELTA, b * freedoms_of(dim), lift(dim, d_velocity[b]), lift_turn(dim, d_spin[b]))
+                d_velocity[b] = d_velocity[b] * 0.0
+                d_spin[b] = d_spin[b] * 0.0
+            pull_adjoint(dim, e, extent[0], dof, mpm_material, d_mpm_v, row, row_body, row_count, counts)
+            solve_adjoint(dim, ti.static(unjointed(dof)), e, extent, taped_count[k, e][0], taped_count[k, e][2], dof,
+                          matrix, contact, contact_body, heft, inertia_world, entering,
+                          (row, row_body, row_count, counts))
+
+
+@ti.kernel
+def push(
+    dim: ti.template(), dof: A2, touching: A2, extent: A1, row: A1, row_body: A1, span: A2, counts: A1, record: A1,
+    after: A1, mpm_v: A2, mpm_material: A1, envs: ti.i32, k: ti.i32,
+):
+    """Leave the particles of slot ``k`` with their velocity after contact."""
+    ti.loop_config(block_dim=SPREAD)
+    for spread in range(envs * SPREAD):
+        if spread % SPREAD == 0:
+            push_particles(dim, spread // SPREAD, k, extent[0], dof, mpm_v, mpm_material, touching, record, after, span,
+                           counts, row, row_body)
+
+
+@ti.kernel
+def exchange(mpm_v: A2, record: A1, after: A1, span: A2, envs: ti.i32, k: ti.i32):
+    """Swap the velocities before and after contact of the particles of slot ``k``."""
+    ti.loop_config(block_dim=SPREAD)
+    for spread in range(envs * SPREAD):
+        if spread % SPREAD == 0:
+            e = spread // SPREAD
+            for j in range(span[k, e][0], span[k, e][0] + span[k, e][1]):
+                if record[j][3] == 0:
+                    held = mpm_v[k, record[j][0]]
+                    mpm_v[k, record[j][0]] = after[j]
+                    after[j] = held

@@ -1,0 +1,211 @@
+"""MPM and rigid bodies stepped together, substep by substep, as one :class:`~taichi_sim.timeline.timeline.Stepper`."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from taichi_sim.core.launch import Launch
+from taichi_sim.core.operator import bind_kernel
+from taichi_sim.core.store import Store
+from taichi_sim.runtime import ti
+from taichi_sim.solvers.coupling import balance, kernels
+from taichi_sim.solvers.coupling.arrays import POOL_ARRAYS, CouplingPlan, declare, domain_sizes
+from taichi_sim.solvers.coupling.distance import GRID
+from taichi_sim.solvers.coupling.records import CROWDED, FULL
+from taichi_sim.solvers.mpm.solver import MpmSolver
+from taichi_sim.solvers.rigid.solver import RigidSolver
+
+#: What the residual of the bodies' velocity problem may always be, √J: less than for bodies alone, which may be heavy.
+FLOOR = 1e-2
+
+#: What the bodies' velocity problem is given of the particles.
+ENTERING = (balance.pull, balance.stiffen)
+
+
+class CouplingTrouble(Exception):
+    """More contacts in one substep than the solver was given room for."""
+
+    def __init__(self, substep: int, env: int, contacts: int, room: int) -> None:
+        super().__init__(
+            f"step {substep}, environment {env}: {contacts} contacts of particles with bodies, room for {room}; give "
+            "the coupling more room"
+        )
+        self.substep, self.env, self.contacts = substep, env, contacts
+
+
+class _Joined:
+    """Arrays of several stores under one roof; those of the MPM solver are called ``mpm_…``."""
+
+    def __init__(self, mpm: Store, *others: Store) -> None:
+        self.runtime = mpm.runtime
+        self.arrays: dict[str, ti.Ndarray] = {}
+        for name, array in mpm.arrays.items():
+            self.arrays[f"d_mpm_{name[2:]}" if name.startswith("d_") else f"mpm_{name}"] = array
+        for store in others:
+            self.arrays |= store.arrays
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.arrays
+
+    def __getitem__(self, name: str) -> ti.Ndarray:
+        return self.arrays[name]
+
+
+class Coupling:
+    """The bodies' step within an MPM substep: a :class:`~taichi_sim.solvers.mpm.solver.Guest` of the MPM solver.
+
+    ``pool`` is the room for the contacts of a whole segment, an environment; it grows where it does not suffice.
+    """
+
+    def __init__(self, plan: CouplingPlan, mpm: MpmSolver, rigid: RigidSolver, pool: int, plain: bool = False) -> None:
+        self.plan, self.mpm, self.rigid = plan, mpm, rigid
+        self.store = Store(mpm.store.runtime, declare(plan.dim), domain_sizes(plan, mpm.store.slots), plan.dim,
+                           mpm.store.slots, 1, 1)  # fmt: skip
+        self._plain = plain
+        self._bound: dict[str, Launch] = {}
+        store, colliders = self.store, len(plan.colliders)
+        store.write("collider", np.array(plan.colliders, np.int32).reshape(colliders, 2))
+        store.write("axes", np.tile(np.eye(3), (colliders, 1, 1)))
+        store.zero(["coupling_flag", "sampling", "lattice_of", "row_count", "span"])
+        store.write("band", np.array([0.5 * mpm.plan.spacing]))
+        settings = np.array(rigid.store.view("settings"))
+        settings[2] = FLOOR
+        rigid.store.write("settings", settings)
+        self._make_pool(max(1, pool))
+
+    def _make_pool(self, pool: int) -> None:
+        p = self.plan
+        self.pool = Store(self.store.runtime, POOL_ARRAYS, {"pool": p.envs * pool}, p.dim, 1, 1, 1)
+        counts = [len(p.colliders), p.rows, p.room, pool, p.laws, p.partitions, p.particles]
+        self.store.write("counts", np.array(counts, np.int32))
+        self._bound.clear()
+
+    def _grow(self, need: int) -> None:
+        """Make the pool larger; what it holds of a segment is moved."""
+        old, before, envs = self.pool, int(self.store.view("counts")[3]), self.plan.envs
+        self._make_pool(max(2 * before, need))
+        now = int(self.store.view("counts")[3])
+        for name in ("record", "after"):
+            values = np.array(self.pool.view(name)).reshape(envs, now, -1)
+            values[:, :before] = old.view(name).reshape(envs, before, -1)
+            self.pool.write(name, values.reshape(envs * now, -1))
+        span = np.array(self.store.view("span"))
+        span[:, :, 0] += (now - before) * np.arange(envs, dtype=np.int32)
+        self.store.write("span", span)
+        old.close()
+
+    def _launch(self, name: str) -> Launch:
+        if name not in self._bound:
+            joined = _Joined(self.mpm.store, self.rigid.store, self.store, self.pool)
+            fixed = {
+                "dim": self.plan.dim, "boxes": bool(self.rigid.plan.boxes), "entering": ENTERING,
+                "sampled": any(kind == GRID for kind, _ in self.plan.colliders),
+            }  # fmt: skip
+            op = getattr(kernels, name.removesuffix("_adjoint"))
+            kernel = op.adjoint_kernel if name.endswith("_adjoint") else getattr(op, "kernel", op)
+            self._bound[name] = bind_kernel(kernel, joined, fixed, self._plain)
+        return self._bound[name]
+
+    # ---- what the MPM solver calls, a substep each ----
+
+    def enter(self, k: int, frame: int, epoch: int) -> None:
+        """Step the bodies from slot ``k``; particles of slot ``k`` get their velocity after contact."""
+        envs = self.plan.envs
+        self._launch("begin")(envs, k, self._frame(frame), 1)
+        self._launch("near")(envs, k, epoch)
+        self._launch("lie")(envs, k, epoch, 1)
+        self._launch("answer")(envs, k)
+        self._launch("push")(envs, k)
+
+    def _frame(self, frame: int) -> int:
+        return min(frame, self.rigid.store.view("force").shape[0] - 1)
+
+    def swap(self, k: int) -> None:
+        """Exchange the velocities of slot ``k`` before and after contact."""
+        self._launch("exchange")(self.plan.envs, k)
+
+    def enter_adjoint(self, k: int, frame: int, epoch: int) -> None:
+        """Adjoint of :meth:`enter`; particles of slot ``k`` hold their velocity before contact."""
+        envs, frame = self.plan.envs, self._frame(frame)
+        self._launch("begin")(envs, k, frame, 0)
+        self._launch("lie")(envs, k, epoch, 0)
+        self._launch("answer_adjoint")(envs, k)
+        self._launch("lie_adjoint")(envs, k)
+        self._launch("begin_adjoint")(envs, k, frame)
+
+    def again(self, start: int) -> bool:
+        """After a piece: whether it has to be run once more, because the pool has grown.
+
+        Raises :class:`CouplingTrouble` and what :meth:`RigidSolver.check` raises.
+        """
+        flags = self.store.view("coupling_flag")
+        if not flags[:, 0].any():
+            self.rigid.check()
+            return False
+        env = int(np.argmax(flags[:, 0] == CROWDED))
+        if flags[env, 0] == CROWDED:
+            raise CouplingTrouble(start + int(flags[env, 1]), env, int(flags[env, 2]), self.plan.room)
+        assert (flags[:, 0] <= FULL).all()
+        self._grow(int(self.store.view("counts")[3]) + 2 * int(flags[:, 2].max()))
+        self.store.zero(["coupling_flag"])
+        self.rigid.store.zero(["flag"])
+        return True
+
+    def clear_adjoints(self) -> None:
+        """Set every adjoint to zero, before a backward sweep."""
+        self.store.zero(name for name in self.store.arrays if name.startswith("d_"))
+
+    def close(self) -> None:
+        """Free all memory of the coupling."""
+        self._bound.clear()
+        self.store.close()
+        self.pool.close()
+
+
+class CoupledStepper:
+    """An MPM solver and a rigid solver with the same substeps; a :class:`~taichi_sim.timeline.timeline.Stepper`.
+
+    The state keys of a slot are those of the two solvers, with ``mpm/`` and ``rigid/`` in front. Velocities of a slot
+    are those at its end of the substep before, whether or not the next substep has run.
+    """
+
+    def __init__(self, mpm: MpmSolver, rigid: RigidSolver, coupling: Coupling) -> None:
+        if mpm.substeps != rigid.substeps or mpm.plan.envs != rigid.plan.envs or mpm.store.slots > rigid.store.slots:
+            raise ValueError("coupled solvers need the same substeps of a frame, environments, and slots")
+        self.mpm, self.rigid, self.coupling = mpm, rigid, coupling
+        mpm.guest = coupling
+
+    def begin(self, start: int) -> None:
+        """Start a segment at absolute substep ``start``."""
+        self.mpm.begin(start)
+        self.rigid.begin(start)
+        self.coupling.store.zero(["coupling_flag"])
+
+    def forward(self, k0: int, k1: int, record: bool) -> None:
+        """Substeps of slots ``k0 … k1``."""
+        self.mpm.forward(k0, k1, record)
+
+    def backward(self, k0: int, k1: int) -> None:
+        """Carry the adjoint of slot ``k1`` back to slot ``k0``."""
+        self.mpm.backward(k0, k1)
+
+    def read_slot(self, k: int) -> dict[str, np.ndarray]:
+        """Copy of the state of slot ``k``."""
+        solvers = (("mpm", self.mpm), ("rigid", self.rigid))
+        return {f"{room}/{name}": values for room, s in solvers for name, values in s.read_slot(k).items()}
+
+    def write_first_slot(self, state: Mapping[str, np.ndarray]) -> None:
+        """Put a state into slot 0 (call :meth:`begin` first)."""
+        for room, solver in (("mpm", self.mpm), ("rigid", self.rigid)):
+            prefix = f"{room}/"
+            solver.write_first_slot({n.removeprefix(prefix): v for n, v in state.items() if n.startswith(prefix)})
+
+    def clear_adjoints(self) -> None:
+        """Set every adjoint to zero, before a backward sweep."""
+        for part in (self.mpm, self.rigid, self.coupling):
+            part.clear_adjoints()
+
+    def close(self) -> None:
+        """Free all memory."""
+        for part in (self.coupling, self.mpm, self.rigid):
+            part.close()

@@ -1,0 +1,148 @@
+"""Rigid bodies and continua of one scene that touch: motion, gradients by everything, and what is refused."""
+
+import numpy as np
+import pytest
+
+from taichi_sim import Scene, Simulation
+from taichi_sim.core.errors import SceneError
+
+
+def scene(**changes) -> Scene:
+    """A soft block on the floor and a tilted box that slides over it, pressed on."""
+    table = {
+        "format": 1, "dim": 2, "duration": 0.04, "frame_dt": 0.01, "gravity": [0.0, -9.81],
+        "domain": {"upper": [1.0, 1.0], "spacing": 0.1, "walls": {"default": {"kind": "separate", "friction": 0.4}}},
+        "solver": {"max_speed": 3.0},
+        "materials": {"jelly": {"law": "neo_hookean", "density": 1e3, "youngs_modulus": 2e4, "poissons_ratio": 0.3}},
+        "bodies": {"block": {"shape": {"kind": "box", "lower": [0.2, 0.0], "upper": [0.8, 0.3]}, "material": "jelly"}},
+        "rigid": {
+            "box": {
+                "shape": {"kind": "box", "lower": [0.4, 0.31], "upper": [0.6, 0.45]}, "mass": 10.0, "friction": 0.3,
+                "stiction_speed": 0.05, "rotation": 0.03, "velocity": [0.5, -1.0], "force": [2.0, -20.0],
+                "markers": {"tip": {"point": [0.6, 0.45]}},
+            }
+        },
+        "objectives": {
+            "tip": {"kind": "distance", "body": "box", "region": "tip", "target": [1.0, 0.0]},
+            "block": {"kind": "velocity", "body": "block", "direction": [1.0, 0.3]},
+        },
+    }  # fmt: skip
+    for key, value in changes.items():
+        table[key] = {**table[key], **value} if isinstance(value, dict) and key in table else value
+    return Scene.from_dict(table)
+
+
+def test_every_gradient():
+    with Simulation(scene(), precision="f64") as sim:
+        assert not sim.notes
+        sim.run()
+        v = sim.observe("rigid.box.velocity")
+        assert -0.5 < v[1] and 0.0 < v[0] < 0.45, "the block has to hold the box up and back"
+        paths = [f"rigid.box.{name}" for name in (
+            "mass", "friction", "stiction_speed", "position", "rotation", "velocity", "angular_velocity", "force",
+            "scale",
+        )]  # fmt: skip
+        paths += ["bodies.block.position", "bodies.block.velocity", "materials.jelly.youngs_modulus",
+                  "materials.jelly.density", "gravity"]  # fmt: skip
+        report = sim.check_gradients("loss", paths)
+        assert report.ok, report
+
+
+def test_momentum_and_environments():
+    """Without gravity nothing is lost, and an environment does not see the others."""
+    far = {"lower": [-1.0, -1.0], "upper": [2.0, 2.0], "spacing": 0.1}
+    apart = scene(domain=far, gravity=[0.0, 0.0])
+    apart.rigid["box"].force = [0.0, 0.0]
+    names = ["momentum", "kinetic_energy", "rigid.box.velocity"]
+    with Simulation(apart, precision="f64", envs=2) as sim:
+        sim.set("rigid.box.friction", [0.1, 0.6])
+        sim.run(record=names)
+        momentum, energy, velocity = (sim.rollout.observed[name] for name in names)
+        both, found = sim.value_and_grad("loss", ["rigid.box.friction", "rigid.box.velocity"])
+    assert np.abs(momentum - momentum[:, :1]).max() < 1e-12 * np.abs(momentum).max()
+    assert (energy[:, -1] < 0.9 * energy[:, 0]).all() and velocity[0, -1, 0] > velocity[1, -1, 0] + 0.01
+    for e, friction in enumerate((0.1, 0.6)):
+        with Simulation(apart, precision="f64") as alone:
+            alone.set("rigid.box.friction", friction)
+            value, gradient = alone.value_and_grad("loss", list(found))
+            assert value == both[e]
+            assert all(np.array_equal(gradient[path], found[path][e]) for path in found)
+
+
+def test_checkpoints_and_precision():
+    reference = None
+    for precision, segment, tolerance in (("f64", None, 0.0), ("f64", 7, 1e-11), ("f32", None, 1e-2)):
+        with Simulation(scene(), precision=precision, segment=segment) as sim:
+            value, gradient = sim.value_and_grad("loss", ["rigid.box.velocity", "bodies.block.velocity"])
+        reference = reference or (value, gradient)
+        assert value == pytest.approx(reference[0], rel=max(tolerance**2, 0.0))
+        for path in gradient:
+            np.testing.assert_allclose(gradient[path], reference[1][path], rtol=tolerance, atol=tolerance)
+
+
+def test_passing_through():
+    """``no_contact`` may name a body: the box falls as if nothing were there."""
+    table = scene().to_dict()
+    table["rigid"]["box"]["no_contact"] = ["blo*"]
+    with Simulation(Scene.from_dict(table), precision="f64") as sim:
+        sim.run()
+        assert sim.model.interface is None
+        assert sim.observe("rigid.box.velocity")[1] == pytest.approx(-1.0 - (9.81 + 2.0) * 0.04)
+    table["rigid"]["ball"] = {"shape": {"kind": "sphere", "center": [0.25, 0.36], "radius": 0.05}, "density": 500.0,
+                              "velocity": [0.0, -1.0]}  # fmt: skip
+    table["objectives"] = {"loss": {"kind": "velocity", "body": "ball", "direction": [0.0, 1.0]}}
+    with Simulation(Scene.from_dict(table), precision="f64") as sim:
+        sim.run()
+        assert sim.observe("rigid.box.velocity")[1] == pytest.approx(-1.0 - (9.81 + 2.0) * 0.04)
+        assert sim.observe("rigid.ball.velocity")[1] > -0.8
+        report = sim.check_gradients("loss", ["rigid.ball.density", "rigid.ball.scale", "rigid.ball.friction"])
+        assert report.ok, report
+    table["rigid"]["box"]["no_contact"] = ["bloc"]
+    with pytest.raises(SceneError, match="did you mean 'block'"):
+        Scene.from_dict(table)
+
+
+def test_refusals_and_notes():
+    table = scene().to_dict()
+    hinge = {"kind": "hinge", "child": "box", "anchor": [0.5, 0.4]}
+    with pytest.raises(ValueError, match=r"joints\.pin: .* cannot touch continua yet; .* no_contact = \['block'\]"):
+        Simulation(Scene.from_dict({**table, "joints": {"pin": hinge}}))
+    table["rigid"]["box"]["no_contact"] = ["block"]
+    Simulation(Scene.from_dict({**table, "joints": {"pin": hinge}})).close()
+    table["rigid"]["box"] |= {"no_contact": [], "restitution": 0.5}
+    with pytest.raises(ValueError, match=r"rigid\.box\.restitution: .* cannot touch continua yet"):
+        Simulation(Scene.from_dict(table))
+    table["rigid"]["box"] |= {"restitution": 0.0, "position": [0.0, -0.1]}
+    with Simulation(Scene.from_dict(table)) as sim:
+        assert any("particles start inside rigid.box, up to 0.0" in note for note in sim.notes), sim.notes
+
+
+@pytest.mark.parametrize("name", ["boat", "soft_gripper"])
+def test_shipped_scenes(name):
+    """Shortened, they run and have gradients."""
+    table = Scene.load(name).to_dict()
+    frame_dt = table["frame_dt"] / 4
+    with Simulation(Scene.from_dict({**table, "duration": 4 * frame_dt, "frame_dt": frame_dt})) as sim:
+        assert not sim.notes
+        _, gradient = sim.value_and_grad()
+        assert all(np.isfinite(bar).all() and bar.any() for bar in gradient.values())
+
+
+def test_in_space():
+    """A ball presses into a block; the step is chosen for its speed."""
+    table = {
+        "format": 1, "dim": 3, "duration": 0.02, "frame_dt": 0.01, "gravity": [0.0, 0.0, 0.0],
+        "domain": {"upper": [1.0, 1.0, 1.0], "spacing": 0.1},
+        "materials": {"jelly": {"law": "neo_hookean", "density": 1e3, "youngs_modulus": 2e4, "poissons_ratio": 0.3}},
+        "bodies": {"block": {"shape": {"kind": "box", "lower": [0.3] * 3, "upper": [0.7, 0.7, 0.5]},
+                             "material": "jelly"}},
+        "rigid": {"ball": {"shape": {"kind": "sphere", "center": [0.5, 0.5, 0.605], "radius": 0.1}, "mass": 5.0,
+                           "velocity": [0.3, 0.0, -2.0], "angular_velocity": [0.0, 3.0, 0.0]}},
+        "objectives": {"out": {"kind": "velocity", "body": "ball", "direction": [1.0, 0.2, 0.3]}},
+    }  # fmt: skip
+    with Simulation(Scene.from_dict(table), precision="f64") as sim:
+        assert sim.model.limit.max_speed > 2.0
+        paths = ["rigid.ball.mass", "rigid.ball.position", "rigid.ball.friction", "bodies.block.position"]
+        report = sim.check_gradients("loss", paths)
+        assert report.ok, report
+        assert sim.observe("rigid.ball.velocity")[2] > -1.8
