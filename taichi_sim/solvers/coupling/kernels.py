@@ -15,7 +15,7 @@ from taichi_sim.solvers.rigid.geometry import clear_orient_adjoint, orient, orie
 from taichi_sim.solvers.rigid.kernels import A1, A2, A3, SPREAD, freedoms_of
 from taichi_sim.solvers.rigid.newton import solve
 from taichi_sim.solvers.rigid.rotation import lift, lift_turn
-from taichi_sim.solvers.rigid.shapes import ShapeBars, Shapes, Tape
+from taichi_sim.solvers.rigid.shapes import ContactTape, ShapeBars, Shapes
 from taichi_sim.solvers.rigid.step import (
     clear_turned,
     contacts_adjoint,
@@ -46,7 +46,7 @@ def begin(
     S = ti.static(Shapes(
         dim, met, extent, census, shape, pairing, line, point_body, plane_body, held, grid, lattice, distances,
         position, centre, point, radius, plane_normal, plane_offset, grid_scale, grid_place, turned, arm, face))
-    T = ti.static(Tape(taped, taped_count, flag, bound, sequence, dof, spot, level))
+    T = ti.static(ContactTape(taped, taped_count, flag, bound, sequence, dof, spot, level))
     ti.loop_config(block_dim=SPREAD)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:

@@ -42,7 +42,7 @@ from taichi_sim.solvers.rigid.rotation import (
     rotation_matrix,
     rotation_matrix_adjoint,
 )
-from taichi_sim.solvers.rigid.shapes import ShapeBars, Shapes, Tape
+from taichi_sim.solvers.rigid.shapes import ContactTape, ShapeBars, Shapes
 from taichi_sim.solvers.rigid.step import (
     clear_turned,
     contacts_adjoint,
@@ -109,7 +109,7 @@ def segment(
     S = ti.static(Shapes(
         dim, met, extent, census, shape, pairing, line, point_body, plane_body, held, grid, lattice, distances,
         position, centre, point, radius, plane_normal, plane_offset, grid_scale, grid_place, turned, arm, face))
-    T = ti.static(Tape(taped, taped_count, flag, bound, sequence, dof, spot, level))
+    T = ti.static(ContactTape(taped, taped_count, flag, bound, sequence, dof, spot, level))
     ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:

@@ -146,7 +146,7 @@ class ShapeBars(NamedTuple):
     face: Any
 
 
-class Tape(NamedTuple):
+class ContactTape(NamedTuple):
     """Where contacts are written, and what detection keeps for itself."""
 
     taped: Any
