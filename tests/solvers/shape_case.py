@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from taichi_sim.compile.mesh_collider import solid_mesh
+from taichi_sim.compile.rigid.mesh_collider import solid_mesh
 from taichi_sim.scene.mesh import solid
 from taichi_sim.solvers.rigid.assembly import Assembly
 from taichi_sim.solvers.rigid.shapes import BALL, CAPSULE, CYLINDER, HULL, MESH, WALL, pair_bit

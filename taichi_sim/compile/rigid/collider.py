@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from taichi_sim.compile.mesh_collider import solid_mesh
+from taichi_sim.compile.rigid.mesh_collider import solid_mesh
 from taichi_sim.core.errors import Problem, SceneError
 from taichi_sim.scene.pieces import Piece
 from taichi_sim.scene.shapes.box import Box
