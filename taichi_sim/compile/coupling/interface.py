@@ -56,7 +56,7 @@ def avoids(body: RigidGeometry, other: str) -> bool:
 def interface(soft: Continuum, rigid: RigidFamily, values: Values, bounds: Bounds) -> Interface | None:
     """The coupling of a scene's continua and rigid bodies; ``None`` where all of them pass through each other.
 
-    Contact is hard, and particles touch a quarter of their spacing from a surface. Penetration is taken back at the
+    Contact is hard, and particles touch half of their spacing from a surface. Penetration is taken back at the
     pace of the material's waves in the scene as built. Raises ``ValueError`` for bodies on joints, and for those that
     rebound.
     """
