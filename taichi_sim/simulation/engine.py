@@ -119,6 +119,8 @@ class Engine:
         self._world = self._make_world(plain_launches)
         self._timeline = Timeline(self._world, self.schedule, [])
         self._final: State | None = None
+        self._final_slot = 0  # where the solvers hold it, if nothing has swept over it
+        self._swept = False
         self._losses: dict[str, np.ndarray] = {}
         self._gradients: Values = {}
         self._user_arrays: dict[str, ti.Ndarray] = {}
@@ -299,7 +301,7 @@ class Engine:
                 for path, (quantity, points) in watched.items():
                     traces[path].append(np.stack([quantity.value(s, points) for s in states]))
             if f == self.horizon:
-                self._final = self._seen(k)
+                self._final, self._final_slot, self._swept = self._seen(k), k, False
                 if soft is not None:
                     final = {name: self._final[name][:, soft.points] for name in STATE}
                     diagnose.check_final(soft, final, self.horizon * self.substeps)
@@ -418,6 +420,16 @@ class Engine:
             return [t for t in terms if t.name == name]
         return None
 
+    def _contacts(self) -> np.ndarray:
+        """Table of the contacts of the last step. What is in memory may be another part of the rollout by now: then the
+        rollout is run again."""
+        if self.model.rigid is None:
+            raise ValueError("'contacts' are those of rigid bodies: the scene has no [rigid.NAME]")
+        if self._swept:
+            with off_tape():
+                self._forward(self.model.judge.terms, False, False)
+        return self.model.rigid.contacts(self._alive().solvers["rigid"], self._final_slot)
+
     def _value(self, of: str) -> np.ndarray:
         terms = self._terms_of(of)
         if terms is not None:
@@ -476,6 +488,7 @@ class Engine:
 
     def _sweep(self, terms: list[tuple[Term, np.ndarray]], seeds: dict[str, np.ndarray]) -> Values:
         world = self._alive()
+        self._swept = True
         world.clear_adjoints()
         for _, family in self._families():
             family.forget()

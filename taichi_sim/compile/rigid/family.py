@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from taichi_sim.compile.binding import Binding, Values
+from taichi_sim.compile.contact_table import contact_table
 from taichi_sim.compile.family import Family, State, add
 from taichi_sim.compile.rigid.attitude import lift, lift_vjp, matrices, matrices_vjp, spin_matrices, spin_matrices_vjp
 from taichi_sim.compile.rigid.joints import Joints
@@ -138,6 +139,18 @@ class RigidFamily(Family):
                 q[:, link.freedoms] = coordinate[:, link.coordinates]
         rate = solver.synchronous_rate(k).astype(np.float64).reshape(envs, -1)[:, :count]
         return {"q": q, "rate": rate}
+
+    def contacts(self, solver: RigidSolver, k: int) -> np.ndarray:
+        """Contacts of the step to slot ``k`` as a table, bodies and what they touch by path."""
+        found = solver.contacts(k)
+        names = [f"rigid.{body.name}" for body in self.bodies]
+        sides = []
+        for first, surface in zip(found.body[:, 0], found.surface, strict=True):
+            pair = self.shapes.found.pairs[surface]
+            other = pair.b if first == pair.a else pair.a
+            sides.append((names[first], self.shapes.walls[pair.wall].path if pair.b < 0 else names[other]))
+        return contact_table(self.plan.dim, found.env, sides, found.point, found.normal, found.impulse, found.force,
+                             found.gap)  # fmt: skip
 
     def _motion(self, solver: RigidSolver, k: int, moving: bool) -> Motion:
         shape = (self.plan.envs, self.plan.bodies, -1)
