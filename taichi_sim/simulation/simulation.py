@@ -211,9 +211,8 @@ class Simulation(Quantities):
 
     def _value_after_forward(self, of: str) -> tuple[np.ndarray, tuple[int, ...]]:
         terms = self._terms_of(of)
-        if terms is None:
-            observe.select(self.model, of)
-        self._forward(terms or [], True, False)
+        felt = terms is None and bool(observe.select(self.model, of)[0].reads)
+        self._forward(terms or [], True, False, felt=felt)
         value = self._value(of)
         return value, value.shape[1:]
 

@@ -196,7 +196,7 @@ class RigidSolver:
         self._synchronise(k, "_adjoint")
 
     def _synchronise(self, k: int, way: str) -> None:
-        f = self._frame(max(-self.start, k - 1))
+        f = self.frame_of(max(-self.start, k - 1))
         if not self.plan.jointed:
             self._launch(f"synchronise{way}")(self.plan.envs, self.plan.bodies, k, f)
             return
@@ -217,9 +217,27 @@ class RigidSolver:
         ``turn`` where impacts have split it."""
         if self.plan.jointed:
             self._links("place", k)
-        self._launch("press")(self.plan.envs, k, self._frame(k), turn)
+        self._launch("press")(self.plan.envs, k, self.frame_of(k), turn)
 
-    def _frame(self, k: int) -> int:
+    def press_adjoint(self, k: int, force: np.ndarray, late: bool) -> None:
+        """Of contact forces on bodies on joints (envs, bodies, dim) in the step from slot ``k``: added to the adjoint
+        of slot ``k + 1`` where ``late``, else to that of slot ``k`` and of parameters."""
+        self.store.write("velocity_out", force.reshape(-1, self.plan.dim))
+        self._links("place", k)
+        self._launch("press_adjoint")(self.plan.envs, k, int(late))
+        if not late:
+            self._links("place_adjoint", k)
+
+    def strain(self, k: int) -> None:
+        """What acts along joints in the step from slot ``k`` into ``rate_out``, N m or N."""
+        self._launch("strain")(self.plan.envs, k, self.frame_of(k))
+
+    def strain_adjoint(self, k: int, effort: np.ndarray, late: bool) -> None:
+        """Adjoint of :meth:`strain` (envs, joint freedoms); ``late`` as in :meth:`press_adjoint`."""
+        self.store.write("rate_out", effort.reshape(-1))
+        self._launch("strain_adjoint")(self.plan.envs, k, self.frame_of(k), int(late))
+
+    def frame_of(self, k: int) -> int:
         """Row of the inputs in the step from slot ``k``."""
         return min((self.start + k) // self.substeps, self.store.view("force").shape[0] - 1)
 
