@@ -42,7 +42,7 @@ TROUBLES = {Trouble: "continuum", RigidTrouble: "rigid", ParticlesTrouble: "part
 
 #: What a state is seen as, and what of it has adjoints: of points, and of joints.
 STATE = ("x", "v", "C", "F")
-ALONG = ("q", "rate", "effort")
+ALONG = ("q", "rate", "effort", "range")
 
 
 @dataclass(frozen=True)
