@@ -126,4 +126,4 @@ def _between(place: np.ndarray | None) -> Quantity:
         unit = away / max(float(np.linalg.norm(away)), 1e-300)
         return {"x": float(bar) * (np.stack([unit, -unit]) if place is None else unit[None])}
 
-    return Quantity("distance", "m", lambda s, p: np.linalg.norm(apart(s, p)), vjp, scalar=True)
+    return Quantity("distance", "m", lambda s, p: np.asarray(np.linalg.norm(apart(s, p))), vjp, scalar=True)

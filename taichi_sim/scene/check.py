@@ -432,6 +432,9 @@ def _objective(scene: Scene, context: Context, path: str, objective: Objective) 
     except ValueError as error:
         context.cause = error.__cause__ or context.cause
         context.add(path, str(error))
+    sensor = objective.parameters.get("sensor")
+    if isinstance(sensor, str) and sensor not in scene.sensors and context.ok(f"sensors.{sensor}"):
+        context.add(f"{path}.sensor", unknown("sensor", sensor, scene.sensors), sensor)
     driven = objective.parameters.get("actuators")
     if isinstance(driven, str) and not fnmatch.filter(scene.actuators, driven) and context.ok("actuators"):
         context.add(f"{path}.actuators", unknown("actuator", driven, scene.actuators), driven)
