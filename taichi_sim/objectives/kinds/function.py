@@ -123,7 +123,7 @@ def _rule(p: Values, frame: Frame) -> Evaluation:
     return checked(what, replace(result, parameters={}), frame)
 
 
-def example_function(frame: Frame) -> tuple[float, dict[str, np.ndarray]]:
+def example_function(frame: Frame) -> tuple[float, dict[str, Any]]:
     """Something smooth of everything a frame holds, to test with."""
     value = (
         np.sum(frame.position**3) + np.sum(np.sin(frame.velocity)) + np.sum(frame.rest**2) + np.sum(frame.mass**2)
