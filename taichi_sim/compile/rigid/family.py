@@ -54,8 +54,8 @@ class RigidFamily(Family):
         return np.flatnonzero(np.diff(self.owner, prepend=-1))
 
     def costs(self, precision: str, frames: int) -> Costs:
-        fixed = footprint(self.plan, precision, frames, 0)
-        stored = footprint(self.plan, precision, frames, 1) - fixed
+        fixed = footprint(self.plan, frames, 0)
+        stored = footprint(self.plan, frames, 1) - fixed
         return Costs(fixed, stored, stored)
 
     def make(self, runtime: Runtime, substeps: int, frames: int, segment: int, plain: bool) -> RigidSolver:
