@@ -36,10 +36,10 @@ class Interface:
     base: dict[str, float]
     pool: int
 
-    def costs(self, precision: str) -> Costs:
+    def costs(self) -> Costs:
         """Bytes of its arrays."""
-        fixed = footprint(self.plan, precision, 0, 0)
-        return Costs(fixed, footprint(self.plan, precision, 1, self.pool) - fixed, 0)
+        fixed = footprint(self.plan, 0, 0)
+        return Costs(fixed, footprint(self.plan, 1, self.pool) - fixed, 0)
 
     def make(self, mpm: MpmSolver, rigid: RigidSolver, segment: int, plain: bool) -> Coupling:
         """The coupling of two solvers with memory for ``segment`` substeps."""

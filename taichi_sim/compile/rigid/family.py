@@ -66,8 +66,8 @@ class RigidFamily(Family):
         return any(h and body.name == name for h, body in zip(self.plan.held, self.bodies, strict=False))
 
     def costs(self, precision: str, frames: int) -> Costs:
-        fixed = footprint(self.plan, precision, frames, 0)
-        stored = footprint(self.plan, precision, frames, 1) - fixed
+        fixed = footprint(self.plan, frames, 0)
+        stored = footprint(self.plan, frames, 1) - fixed
         return Costs(fixed, stored, stored)
 
     def make(self, runtime: Runtime, substeps: int, frames: int, segment: int, plain: bool) -> RigidSolver:
