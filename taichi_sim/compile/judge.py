@@ -92,15 +92,18 @@ class Judge:
         out = {}
         for term, share in self._active(terms, f):
             envs = range(state["x"].shape[0])
-            found = [self._evaluate(term, env, self.frame(term, env, f, state, sensed), values).value for env in envs]
+            found = [self._evaluate(term, env, f, state, values, sensed).value for env in envs]
             out[term.name] = share * np.asarray(found)
         return out
 
-    def _evaluate(self, term: Term, env: int, frame: Frame, values: Values) -> Evaluation:
+    def _evaluate(
+        self, term: Term, env: int, f: int, state: dict[str, np.ndarray], values: Values, sensed: Sequence[State]
+    ) -> Evaluation:
         try:
+            frame = self.frame(term, env, f, state, sensed)
             return term.kind.evaluate(term.parameters.at(values, env), frame)
         except ValueError as error:
-            where = f" in environment {env}" if len(values["dt"]) > 1 else ""
+            where = f" in environment {env}" if len(state["x"]) > 1 else ""
             raise ValueError(f"objectives.{term.name}{where}: {error}") from error.__cause__  # the user's own error
 
     def seed(
@@ -125,7 +128,7 @@ class Judge:
                 bars = Bars(x, v, rest, mass, activation)
             for env in range(state["x"].shape[0]):
                 scale = share * float(cotangents[term.name][env])
-                e = self._evaluate(term, env, self.frame(term, env, f, state, sensed), values)
+                e = self._evaluate(term, env, f, state, values, sensed)
                 if e.parameters or e.sensors or any(getattr(e, name) is not None for name in INPUTS):
                     self.without_derivative.discard(term.name)
                 p = term.particles

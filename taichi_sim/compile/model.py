@@ -31,7 +31,7 @@ from taichi_sim.scene.load import from_dict
 from taichi_sim.scene.particles import build_clusters
 from taichi_sim.scene.paths import Quantity, quantities
 from taichi_sim.scene.rigid import build_rigid
-from taichi_sim.scene.schema import Scene
+from taichi_sim.scene.schema import Scene, Sensor
 
 
 @dataclass
@@ -84,6 +84,11 @@ class Model:
             return {}
         tree = self.rigid.joints.tree
         return {k.name: Piece(k.name, "joints", np.arange(k.freedoms.start, k.freedoms.stop), {}) for k in tree}
+
+    @property
+    def sensors(self) -> dict[str, Sensor]:
+        """Sensors by name."""
+        return self.scene.sensors
 
     @property
     def massive(self) -> np.ndarray:

@@ -41,8 +41,8 @@ def select(model: Model, path: str) -> tuple[Quantity, np.ndarray]:
         return WHOLE[path], model.massive
     table, parted = parts[0], PARTS.get(parts[0], "")
     if table == "sensors" and len(parts) == 3 and parts[2] == "value":
-        if parts[1] not in model.scene.sensors:
-            raise ValueError(f"{path!r}: {unknown('sensor', parts[1], model.scene.sensors)}")
+        if parts[1] not in model.sensors:
+            raise ValueError(f"{path!r}: {unknown('sensor', parts[1], model.sensors)}")
         return sensor_quantity(model, parts[1])
     if not parted or len(parts) not in (3, 5) or (len(parts) == 5 and parts[2] != parted):
         raise ValueError(f"{path!r} cannot be observed; {unknown('observable', path, names(model))}")
@@ -75,7 +75,7 @@ def _quantity(path: str, name: str, of: dict[str, Quantity]) -> Quantity:
 def scalars(model: Model, path: str) -> list[str]:
     """What has a gradient near ``path``: the loss, the objectives, and numbers of the same body or region."""
     terms = ["loss", *(f"objectives.{term.name}" for term in model.judge.terms)] if model.judge.terms else []
-    terms += [f"sensors.{n}.value" for n in model.scene.sensors if sensor_quantity(model, n)[0].scalar]
+    terms += [f"sensors.{n}.value" for n in model.sensors if sensor_quantity(model, n)[0].scalar]
     where, table = path.rpartition(".")[0], path.split(".")[0]
     near = where + "." if table in PARTS else ""
     of = WHOLE if not near else REGIONS[table] if len(path.split(".")) == 5 else TABLES[table]
@@ -88,7 +88,7 @@ def names(model: Model) -> list[str]:
     if model.judge.terms:
         found += ["loss", *(f"objectives.{term.name}" for term in model.judge.terms)]
     found += [f"actuators.{a.name}.activation" for a in model.actuators.actuators]
-    found += [f"sensors.{name}.value" for name in model.scene.sensors]
+    found += [f"sensors.{name}.value" for name in model.sensors]
     for piece in (*model.pieces.values(), *(j for j in model.joints.values() if len(j.points) == 1)):
         where = f"{piece.table}.{piece.name}"
         found += [f"{where}.{q}" for q in TABLES[piece.table]]

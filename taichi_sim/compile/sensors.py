@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def sensor_quantity(model: "Model", name: str) -> tuple[Quantity, np.ndarray]:
     """What ``sensors.NAME.value`` is, and the points (or degrees of freedom, or the ray) it is read from."""
-    sensor = model.scene.sensors[name]
+    sensor = model.sensors[name]
     if sensor.kind == "joint":
         return JOINT, model.joints[str(sensor.joint)].points
     here = _point(model, sensor.body, sensor.marker)
@@ -25,8 +25,8 @@ def sensor_quantity(model: "Model", name: str) -> tuple[Quantity, np.ndarray]:
         ray = next(i for i, ray in enumerate(model.rigid.rays.rays) if ray.name == name)
         return RANGE, np.array([ray])
     if sensor.target is not None:
-        return _between(None), np.concatenate([here, _point(model, sensor.target, sensor.target_marker)])
-    return _between(np.asarray(sensor.point, float)), here
+        return between(None), np.concatenate([here, _point(model, sensor.target, sensor.target_marker)])
+    return between(np.asarray(sensor.point, float)), here
 
 
 def _point(model: "Model", body: str | None, marker: str | None) -> np.ndarray:
@@ -115,7 +115,7 @@ JOINT = Quantity(
 RANGE = Quantity("distance along a ray", "m", *first("range"), scalar=True, reads=("range",))
 
 
-def _between(place: np.ndarray | None) -> Quantity:
+def between(place: np.ndarray | None) -> Quantity:
     """Distance of the first point from ``place``, or from the second point; at 0 the derivative is 0."""
 
     def apart(s: State, p: np.ndarray) -> np.ndarray:
