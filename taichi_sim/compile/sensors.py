@@ -34,6 +34,15 @@ def _point(model: "Model", body: str | None, marker: str | None) -> np.ndarray:
     return piece.points if marker is None else piece.regions[marker]
 
 
+def numbers_of(quantity: Quantity, points: np.ndarray, dim: int) -> tuple[int, ...]:
+    """Shape of what a sensor reads."""
+    count = int(points.max()) + 1
+    vectors = {name: np.zeros((count, dim)) for name in ("x", "v", "a", "f", "push")}
+    squares = {name: np.zeros((count, dim, dim)) for name in ("C", "F")}
+    along = {name: np.zeros(count) for name in ("q", "rate", "effort", "range")}
+    return np.shape(quantity.value({**vectors, **squares, **along}, points))
+
+
 def _together(*parts: Quantity) -> tuple[Callable, Callable]:
     """Values of several quantities of the same points one after the other, and the derivative."""
 

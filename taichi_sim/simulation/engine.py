@@ -514,17 +514,20 @@ class Engine:
         weighted = [(t, cotangent * (t.weight if of == "loss" else 1.0)) for t in (terms or [])]
         seeds: dict[str, np.ndarray] = {}
         if terms is None:
-            quantity, points = observe.select(self.model, of)
-            if quantity.vjp is None:
-                raise ValueError(f"{of!r} has no derivative")
-            seeds = {k: np.zeros(v.shape) for k, v in {**(self._final or {}), **self._final_felt}.items()}
-            seeds["mass"] = np.zeros(self._mass.shape)
-            if self._inertia is not None:
-                seeds["inertia"] = np.zeros(self._inertia.shape)
-            for e in range(self.envs):
-                for key, bar in quantity.vjp(self._final_state(e, of), points, cotangent[e]).items():
-                    seeds[key][e, points] += bar
+            self._add_seeds(seeds, of, cotangent)
         return self._sweep(weighted, seeds)
+
+    def _add_seeds(self, seeds: State, of: str, cotangent: np.ndarray) -> None:
+        """Add the adjoint of the final state from that of an observable, (envs, …)."""
+        quantity, points = observe.select(self.model, of)
+        if quantity.vjp is None:
+            raise ValueError(f"{of!r} has no derivative")
+        for e in range(self.envs):
+            state = self._final_state(e, of)
+            for key, bar in quantity.vjp(state, points, cotangent[e]).items():
+                if key not in seeds:
+                    seeds[key] = np.zeros((self.envs, *state[key].shape))
+                seeds[key][e, points] += bar
 
     def _sweep(self, terms: list[tuple[Term, np.ndarray]], seeds: dict[str, np.ndarray]) -> Values:
         world = self._alive()

@@ -106,7 +106,8 @@ class Simulation(Quantities):
 
         def forward() -> None:
             self._tape, self._gradients = open_tape(), {}  # should it break off, there are none
-            self._forward(self.model.judge.terms, True, record, progress)
+            felt = any(observe.select(self.model, path)[0].reads for path in self._user_arrays)
+            self._forward(self.model.judge.terms, True, record, progress, felt=felt)
             self._fill_user_arrays()
 
         on_tape(forward, self._backward_from_arrays)

@@ -5,6 +5,7 @@ import pytest
 
 from taichi_sim import Scene, Simulation
 from taichi_sim.core.errors import SceneError
+from taichi_sim.runtime import ti
 
 
 def walker(**changes) -> dict:
@@ -185,6 +186,53 @@ def test_environments_and_jacobians():
             alone.set("rigid.body.velocity", velocity)
             assert np.array_equal(alone.jacobian("sensors.load.value", "rigid.body.velocity"), both[e])
             assert np.array_equal(alone.observe("sensors.load.value"), read[e])
+
+
+@ti.kernel
+def unrest(imu: ti.types.ndarray(ndim=1), loss: ti.types.ndarray(ndim=1)):  # type: ignore[valid-type]
+    for i in imu:
+        loss[0] += imu[i] ** 2
+
+
+@pytest.mark.parametrize("envs", [1, 2])
+def test_the_tape_of_a_users_loss(envs):
+    paths = ["rigid.body.velocity", "gravity"]
+    with Simulation(Scene.from_dict(walker()), precision="f64", envs=envs) as sim:
+        sim.set("rigid.body.velocity", [0.5, -0.6])
+        loss = ti.ndarray(ti.f64, 1, needs_grad=True)
+        imu, ahead = sim.array("sensors.imu.value"), sim.array("sensors.ahead.value")
+        with ti.ad.Tape(loss):
+            sim.run()
+            if envs == 1:
+                unrest(imu, loss)
+        read = sim.observe("sensors.imu.value")
+        np.testing.assert_array_equal(imu.to_numpy(), read)
+        np.testing.assert_array_equal(ahead.to_numpy(), sim.observe("sensors.ahead.value"))
+        if envs == 1:
+            found = {path: sim.gradient(path) for path in paths}
+            for path, gradient in sim.vjp("sensors.imu.value", paths, 2.0 * read).items():
+                np.testing.assert_allclose(found[path], gradient, rtol=1e-12)
+
+
+def test_what_continua_do_is_felt():
+    """A rigid box on a soft block: all that pushes it counts, and has a gradient."""
+    table = {
+        "format": 1, "dim": 2, "duration": 0.04, "frame_dt": 0.01,
+        "domain": {"upper": [1.0, 1.0], "spacing": 0.1, "walls": {"default": {"kind": "separate", "friction": 0.4}}},
+        "solver": {"max_speed": 3.0},
+        "materials": {"jelly": {"law": "neo_hookean", "density": 1e3, "youngs_modulus": 2e4, "poissons_ratio": 0.3}},
+        "bodies": {"block": {"shape": {"kind": "box", "lower": [0.2, 0.0], "upper": [0.8, 0.3]}, "material": "jelly"}},
+        "rigid": {"box": {"shape": {"kind": "box", "lower": [0.4, 0.31], "upper": [0.6, 0.45]}, "mass": 10.0,
+                          "friction": 0.3, "stiction_speed": 0.05, "velocity": [0.5, -1.0],
+                          "markers": {"tip": {"point": [0.6, 0.45]}}}},
+        "sensors": {"load": {"kind": "contact_force", "body": "box"},
+                    "imu": {"kind": "imu", "body": "box", "marker": "tip"}},
+    }  # fmt: skip
+    paths = ["rigid.box.mass", "rigid.box.velocity", "materials.jelly.youngs_modulus", "bodies.block.velocity"]
+    with Simulation(Scene.from_dict(table), precision="f64", segment=7) as sim:
+        assert sim.observe("sensors.load.value")[1] > 50.0
+        for of in ("sensors.load.value", "sensors.imu.value"):
+            check(sim, of, paths, tolerance=1e-4)
 
 
 @pytest.mark.parametrize(
