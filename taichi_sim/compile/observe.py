@@ -55,6 +55,8 @@ def select(model: Model, path: str) -> tuple[Quantity, np.ndarray]:
             raise ValueError(f"{path!r}: only hinges and slides have one; observe the rotation of the body instead")
         if parts[2] == "contact_force" and model.rigid is not None and model.rigid.is_held(parts[1]):
             raise ValueError(f"{path!r}: what is fixed does not feel what touches it; see observe('contacts')")
+        if parts[2] == "contact_force" and model.interface is not None and model.rigid and model.rigid.plan.jointed:
+            raise ValueError(f"{path!r}: bodies on joints do not feel continua yet; see observe('contacts')")
         return _quantity(path, parts[2], TABLES[table]), piece.points
     if parts[3] not in piece.regions:
         raise ValueError(f"{path!r}: {unknown(parted[:-1], parts[3], piece.regions)}")

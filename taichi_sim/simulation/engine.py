@@ -12,9 +12,11 @@ import numpy as np
 from taichi_sim import runtime as taichi_runtime
 from taichi_sim.compile import observe
 from taichi_sim.compile.binding import Values
+from taichi_sim.compile.contact_table import joined_tables
 from taichi_sim.compile.continuum import diagnose
 from taichi_sim.compile.continuum.doubts import Collapse, Overlaps
 from taichi_sim.compile.continuum.resolution import resolution_notes
+from taichi_sim.compile.coupling.touched import pair_impulses
 from taichi_sim.compile.family import FELT, Family, State, add
 from taichi_sim.compile.judge import Term
 from taichi_sim.compile.model import Model, compile_scene
@@ -467,7 +469,11 @@ class Engine:
         if self.model.rigid is None:
             raise ValueError("'contacts' are those of rigid bodies: the scene has no [rigid.NAME]")
         self._back_in_memory()
-        return self.model.rigid.contacts(self._alive().solvers["rigid"], self._final_slot)
+        world, k = self._alive(), self._final_slot
+        found = self.model.rigid.contacts(world.solvers["rigid"], k)
+        if world.coupling is None or self.model.continuum is None:
+            return found
+        return joined_tables(found, pair_impulses(world.coupling, self.model.continuum, self.model.rigid, k))
 
     def _value(self, of: str) -> np.ndarray:
         terms = self._terms_of(of)

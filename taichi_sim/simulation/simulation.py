@@ -258,7 +258,8 @@ class Simulation(Quantities):
 
         ``bodies.B.position`` and the like (see ``compile.observe``), ``loss``, ``objectives.NAME``,
         ``actuators.NAME.activation`` (frames,). ``contacts`` is a table of what touched in the last step: a structured
-        array with a row for each contact of a rigid body (``compile.contact_table``).
+        array with a row for each contact of a rigid body, and one for all of its contacts with a continuum
+        (``compile.contact_table``).
         """
         self._alive()
         if path == "contacts":

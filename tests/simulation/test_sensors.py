@@ -230,7 +230,10 @@ def test_what_continua_do_is_felt():
     }  # fmt: skip
     paths = ["rigid.box.mass", "rigid.box.velocity", "materials.jelly.youngs_modulus", "bodies.block.velocity"]
     with Simulation(Scene.from_dict(table), precision="f64", segment=7) as sim:
-        assert sim.observe("sensors.load.value")[1] > 50.0
+        load, found = sim.observe("sensors.load.value"), sim.observe("contacts")
+        assert load[1] > 50.0
+        assert list(zip(found["a"], found["b"], strict=True)) == [("rigid.box", "bodies.block")]
+        np.testing.assert_allclose(found["force"][0], load, rtol=1e-9)
         for of in ("sensors.load.value", "sensors.imu.value"):
             check(sim, of, paths, tolerance=1e-4)
 
