@@ -11,7 +11,7 @@ import numpy as np
 
 from taichi_sim.compile.model import Model
 from taichi_sim.compile.quantity import JOINT, MARKER, POINTS, QUANTITIES, RIGID, WHOLE, Quantity
-from taichi_sim.compile.sensors import sensor_quantity
+from taichi_sim.compile.sensors import refuse_contact_force, sensor_quantity
 from taichi_sim.core.errors import unknown
 from taichi_sim.scene.robots import plain
 
@@ -51,12 +51,14 @@ def select(model: Model, path: str) -> tuple[Quantity, np.ndarray]:
         raise ValueError(f"{path!r}: {unknown('joint' if table == 'joints' else 'body', parts[1], named)}")
     piece = named[parts[1]]
     if len(parts) == 3:
+        if table == "joints" and parts[2] == "force":
+            if model.rigid is not None and model.rigid.plan.closures:
+                raise ValueError(f"{path!r}: what loops of joints pass on is not known; see joints.{parts[1]}.torque")
+            return JOINT["force"], np.array([list(model.joints).index(parts[1])])
         if table == "joints" and len(piece.points) != 1 and (parts[2] == "position" or not len(piece.points)):
             raise ValueError(f"{path!r}: only hinges and slides have one; observe the rotation of the body instead")
-        if parts[2] == "contact_force" and model.rigid is not None and model.rigid.is_held(parts[1]):
-            raise ValueError(f"{path!r}: what is fixed does not feel what touches it; see observe('contacts')")
-        if parts[2] == "contact_force" and model.interface is not None and model.rigid and model.rigid.plan.jointed:
-            raise ValueError(f"{path!r}: bodies on joints do not feel continua yet; see observe('contacts')")
+        if parts[2] == "contact_force":
+            refuse_contact_force(model, parts[1], path)
         return _quantity(path, parts[2], TABLES[table]), piece.points
     if parts[3] not in piece.regions:
         raise ValueError(f"{path!r}: {unknown(parted[:-1], parts[3], piece.regions)}")

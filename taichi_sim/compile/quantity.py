@@ -188,6 +188,10 @@ JOINT = {
         "what motors, springs, dampers, friction and limits gave along it in the last step", "N m, N", *_only("effort"),
         scalar=True, reads=("effort",),
     ),
+    "force": Quantity(
+        "force on the child through the joint in the last step, world axes", "N", *first("reaction"),
+        reads=("reaction",),
+    ),
 }  # fmt: skip
 
 #: Of springs and grains, and of regions of theirs.

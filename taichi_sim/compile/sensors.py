@@ -18,6 +18,8 @@ def sensor_quantity(model: "Model", name: str) -> tuple[Quantity, np.ndarray]:
     if sensor.kind == "joint":
         return JOINT, model.joints[str(sensor.joint)].points
     here = _point(model, sensor.body, sensor.marker)
+    if sensor.kind == "contact_force":
+        refuse_contact_force(model, str(sensor.body), f"sensors.{name}")
     if sensor.kind != "distance":
         return READ[sensor.kind], here
     if sensor.direction is not None:
@@ -27,6 +29,16 @@ def sensor_quantity(model: "Model", name: str) -> tuple[Quantity, np.ndarray]:
     if sensor.target is not None:
         return between(None), np.concatenate([here, _point(model, sensor.target, sensor.target_marker)])
     return between(np.asarray(sensor.point, float)), here
+
+
+def refuse_contact_force(model: "Model", body: str, path: str) -> None:
+    """Raise ``ValueError`` for a rigid body that does not feel all that touches it."""
+    if model.rigid is None:
+        return
+    if model.rigid.is_held(body):
+        raise ValueError(f"{path}: what is fixed does not feel what touches it; see observe('contacts')")
+    if model.rigid.plan.jointed and model.interface is not None:
+        raise ValueError(f"{path}: bodies on joints do not feel continua yet; see observe('contacts')")
 
 
 def _point(model: "Model", body: str | None, marker: str | None) -> np.ndarray:

@@ -44,7 +44,7 @@ TROUBLES = {Trouble: "continuum", RigidTrouble: "rigid", ParticlesTrouble: "part
 
 #: What a state is seen as, and what of it has adjoints: of points, and of joints.
 STATE = ("x", "v", "C", "F")
-ALONG = ("q", "rate", "effort", "range")
+ALONG = ("q", "rate", "effort", "reaction", "range")
 
 
 @dataclass(frozen=True)

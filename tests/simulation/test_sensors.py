@@ -109,7 +109,7 @@ def test_every_gradient():
         assert all(moved.values()), {path for path, names in moved.items() if not names}
         assert sim.observe("sensors.up.value") == 0.3
         for path in ("rigid.body.angular_acceleration", "rigid.leg.markers.foot.acceleration", "joints.hip.torque",
-                     "rigid.body.specific_force"):  # fmt: skip
+                     "joints.hip.force", "rigid.body.specific_force"):  # fmt: skip
             check(sim, path, PATHS[:6])
 
 
@@ -126,6 +126,7 @@ def test_what_is_read_at_rest_and_in_flight():
         imu, load, ball = sim.rollout.observed.values()
         np.testing.assert_allclose(imu[-1], [0.0, 9.81, 0.0], atol=0.02)
         np.testing.assert_allclose(load[-1], [0.0, 2.6 * 9.81], atol=0.05)
+        np.testing.assert_allclose(sim.observe("joints.hip.force"), [0.0, -2.0 * 9.81], atol=0.05)
         np.testing.assert_allclose(ball[1:5], 0.0, atol=5e-3)
         assert not imu[0, :2].any() and not load[0].any(), "nothing is felt before the first step"
 

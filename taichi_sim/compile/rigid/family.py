@@ -54,7 +54,7 @@ class RigidFamily(Family):
     _clear: bytes = field(default=b"", init=False)
 
     def __post_init__(self) -> None:
-        self._felt = Felt(self.owner)
+        self._felt = Felt(self.owner, self.joints.branches())
 
     @property
     def centres(self) -> np.ndarray:

@@ -4,7 +4,7 @@ An acceleration is the change of the velocity that the state holds over the time
 the step, whatever happened in it: at a marker ``a + α × r + ω × (ω × r)``. It depends on the states at both ends of the
 step, slots ``k - 1`` and ``k``, and so do contact forces: of bodies without joints they are what is left of
 ``m (a - g) - F``, exact whatever pushes them; of links the sum of what the law of contact gives at the velocities that
-were found.
+were found. What is left for a joint is its reaction: ``Σ m (a - g) - F - contacts`` of all that hangs on it.
 """
 
 from dataclasses import dataclass
@@ -64,10 +64,11 @@ class Change:
 
 
 class Felt:
-    """Reads points (``owner`` (points,), their bodies) in the step to a slot."""
+    """Reads points (``owner`` (points,), their bodies) and joints in the step to a slot; ``branches`` (joints, bodies)
+    is 1 for the bodies that hang on a joint."""
 
-    def __init__(self, owner: np.ndarray) -> None:
-        self.owner = owner
+    def __init__(self, owner: np.ndarray, branches: np.ndarray) -> None:
+        self.owner, self.branches = owner, branches
 
     def look(self, solver: RigidSolver, k: int, names: tuple[str, ...], arms: np.ndarray) -> State:
         """``names`` of FELT; ``arms`` (envs, points, dim) are the points from their bodies' centres of mass, in the
@@ -77,14 +78,17 @@ class Felt:
         freedoms = plan.topology.joint_freedoms
         if k == 0:
             sizes = {"alpha": (*shape[:2], turn), "effort": (plan.envs, freedoms)}
+            sizes["reaction"] = (plan.envs, len(self.branches), plan.dim)
             return {name: np.zeros(sizes.get(name, shape)) for name in names}
         step = step_to(solver, k)
         found: State = {"alpha": step.turning[:, self.owner]}
         if "a" in names or "f" in names:
             found["a"], R = self._acceleration(step, arms, plan.dim)
             found["f"] = np.einsum("epji,epj->epi", R, found["a"] - self._gravity(solver))
-        if "push" in names:
-            found["push"] = self._push(solver, step)[:, self.owner]
+        if "push" in names or "reaction" in names:
+            push = self._push(solver, step)
+            found["push"] = push[:, self.owner]
+            found["reaction"] = np.einsum("jb,ebd->ejd", self.branches, self._pulled(solver, step) - push)
         if "effort" in names and not freedoms:
             found["effort"] = np.zeros((plan.envs, 0))
         elif "effort" in names:
@@ -116,8 +120,12 @@ class Felt:
             target = np.array(store.view("d_force"))
             target[0, solver.frame_of(k - 1)] += change.force.reshape(rows, -1)
             store.write("d_force", target)
-        if plan.jointed and "push" in bars and bars["push"].any():
-            solver.press_adjoint(k - 1, self._gathered(bars["push"], plan.bodies), late)
+        if plan.jointed:
+            push_bar = self._reaction_bar(plan.envs, bars, plan.dim) * -1.0
+            if "push" in bars:
+                push_bar += self._gathered(bars["push"], plan.bodies)
+            if push_bar.any():
+                solver.press_adjoint(k - 1, push_bar, late)
         if "effort" in bars and bars["effort"].any():
             solver.strain_adjoint(k - 1, bars["effort"], late)
         return change.arm
@@ -186,12 +194,11 @@ class Felt:
             self._gathered(bar, plan.bodies)
             for bar in (a_bar, turning_bar, uncrossed(W_bar), R_bar, bars.get("push", zero))
         ]
-        mass_bar, force_bar = np.zeros((plan.envs, plan.bodies)), np.zeros((plan.envs, plan.bodies, dim))
-        if not plan.jointed:
-            mass, excess = self._masses(solver), step.acceleration - self._gravity(solver)
-            own[0] += mass[..., None] * own[4]
-            mass_bar, force_bar = (own[4] * excess).sum(axis=2), -own[4]
-            gravity_bar -= (mass[..., None] * own[4]).sum(axis=1)
+        pulled_bar = own[4] if not plan.jointed else self._reaction_bar(plan.envs, bars, dim)
+        mass, excess = self._masses(solver), step.acceleration - self._gravity(solver)
+        own[0] += mass[..., None] * pulled_bar
+        mass_bar, force_bar = (pulled_bar * excess).sum(axis=2), -pulled_bar
+        gravity_bar -= (mass[..., None] * pulled_bar).sum(axis=1)
         back_arm = np.einsum("epji,epj->epi", R, arm_bar)
         return Change(own[0], own[1], own[2], own[3], back_arm, mass_bar, force_bar, gravity_bar)
 
@@ -200,13 +207,22 @@ class Felt:
     def _masses(self, solver: RigidSolver) -> np.ndarray:
         return np.asarray(solver.store.view("mass"), np.float64).reshape(solver.plan.envs, -1)
 
+    def _pulled(self, solver: RigidSolver, step: Step) -> np.ndarray:
+        """(envs, bodies, dim) ``m (a - g) - F``: what contacts and joints must have given, N."""
+        applied = np.asarray(solver.store.view("force")[solver.frame_of(step.k - 1)], np.float64)
+        excess = step.acceleration - self._gravity(solver)
+        return self._masses(solver)[..., None] * excess - applied.reshape(excess.shape)
+
+    def _reaction_bar(self, envs: int, bars: State, dim: int) -> np.ndarray:
+        """Adjoint of what each body was pulled by, from that of the reactions of joints."""
+        zero = np.zeros((envs, *self.branches.shape[:1], dim))
+        return np.einsum("jb,ejd->ebd", self.branches, bars.get("reaction", zero))
+
     def _push(self, solver: RigidSolver, step: Step) -> np.ndarray:
         """(envs, bodies, dim) sum of the contact forces on each body, N."""
-        plan, store = solver.plan, solver.store
+        plan = solver.plan
         if not plan.jointed:
-            applied = np.asarray(store.view("force")[solver.frame_of(step.k - 1)], np.float64)
-            excess = step.acceleration - self._gravity(solver)
-            return self._masses(solver)[..., None] * excess - applied.reshape(excess.shape)
+            return self._pulled(solver, step)
         found = solver.contacts(step.k)
         out = np.zeros((plan.envs, plan.bodies, plan.dim))
         for side, sign in ((0, 1.0), (1, -1.0)):
