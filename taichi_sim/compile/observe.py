@@ -52,8 +52,9 @@ def select(model: Model, path: str) -> tuple[Quantity, np.ndarray]:
     piece = named[parts[1]]
     if len(parts) == 3:
         if table == "joints" and parts[2] == "force":
-            if model.rigid is not None and model.rigid.plan.closures:
-                raise ValueError(f"{path!r}: what loops of joints pass on is not known; see joints.{parts[1]}.torque")
+            if model.interface is not None or (model.rigid is not None and model.rigid.plan.closures):
+                why = "closed loops" if model.interface is None else "continua"
+                raise ValueError(f"{path!r}: what joints pass on is not known beside {why}")
             return JOINT["force"], np.array([list(model.joints).index(parts[1])])
         if table == "joints" and len(piece.points) != 1 and (parts[2] == "position" or not len(piece.points)):
             raise ValueError(f"{path!r}: only hinges and slides have one; observe the rotation of the body instead")
