@@ -1,0 +1,236 @@
+"""What an audit reads of the rigid body solver after a step: all from its arrays, nothing is launched.
+
+The impulses of contacts follow once more from the law, on the host, at the velocities that were found; what other
+solvers did is what is then missing between the momenta before and after (:data:`Act.derived` stays off: the other
+solver's own reading is what it is compared with).
+"""
+
+import numpy as np
+
+from taichi_sim.core.reading import (
+    ACTUATORS,
+    FORCES,
+    GRAVITY,
+    WALLS,
+    Act,
+    Energy,
+    Reading,
+    State,
+    act,
+    lifted,
+    lifted_turn,
+    summed,
+)
+from taichi_sim.solvers.rigid.drive import (
+    BOUND,
+    PUSH,
+    PUSH_SLOPE,
+)
+from taichi_sim.solvers.rigid.geometry import BIAS, DAMPING, FRICTION, FROZEN, GAP, STICTION, STIFF
+from taichi_sim.solvers.rigid.law import LAGGED, SIMILAR
+from taichi_sim.solvers.rigid.solver import RigidSolver
+from taichi_sim.solvers.rigid.topology import BALL, LOOSE
+from taichi_sim.solvers.rigid.tree import COORDINATE, COUNT, JOINT, KIND, PARENT
+from taichi_sim.solvers.rigid.twist import FREE, NOW
+
+#: What holds bodies that hang on the world.
+JOINTS = "joints to the world"
+
+
+def _rotations(q: np.ndarray) -> np.ndarray:
+    """(n, 3, 3) of angles (n, 1) or quaternions (n, 4) of any length."""
+    out = np.tile(np.eye(3), (len(q), 1, 1))
+    if q.shape[1] == 1:
+        c, s = np.cos(q[:, 0]), np.sin(q[:, 0])
+        out[:, 0, 0], out[:, 0, 1], out[:, 1, 0], out[:, 1, 1] = c, -s, s, c
+        return out
+    w, v, s = q[:, 0], q[:, 1:], 2.0 / np.sum(q**2, axis=1)
+    cross = np.cross(np.eye(3)[None], v[:, None, :])
+    inner = v[:, :, None] * v[:, None, :] + w[:, None, None] * cross - np.sum(v**2, axis=1)[:, None, None] * np.eye(3)
+    return np.eye(3) + s[:, None, None] * inner
+
+
+def _moments(i: np.ndarray) -> np.ndarray:
+    """(n, 3, 3) inertia in body axes; nothing turns about x and y in two dimensions."""
+    out = np.zeros((len(i), 3, 3))
+    if i.shape[1] == 1:
+        out[:, 2, 2] = i[:, 0]
+        return out
+    for column, (a, b) in enumerate(((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))):
+        out[:, a, b] = out[:, b, a] = i[:, column]
+    return out
+
+
+def contact_impulses(contact: np.ndarray, motion: np.ndarray, way: np.ndarray) -> np.ndarray:
+    """(n, 3) impulses on A of contacts (n, 17) with relative velocities (n, 3): ``law.impulse`` on the host."""
+    n, (K, b, mu, d, vs) = contact[:, :3], contact[:, (STIFF, BIAS, FRICTION, DAMPING, STICTION)].T
+    vn = np.einsum("ni,ni->n", n, motion)
+    vt = motion - vn[:, None] * n
+    s = np.linalg.norm(vt, axis=1)
+    u = np.minimum(s / vs, 1.0)
+    lift = np.maximum(s - vs, 0.0) + vs * (u**2 - u**3 / 3.0 + 1.0 / 3.0)
+    vn = np.where(way == SIMILAR, vn - mu * lift, vn)
+    gn = K * np.maximum(b - vn, 0.0) * np.maximum(1.0 - d * vn, 0.0)
+    bound = np.where(way == LAGGED, contact[:, FROZEN], gn)
+    factor = np.where(s >= vs, 1.0 / np.maximum(s, 1e-300), (2.0 - s / vs) / vs)
+    return gn[:, None] * n - (mu * bound * factor)[:, None] * vt
+
+
+class RigidAudit:
+    """Reads one step at a time: the solver has to be run so. ``other`` is the family of matter that acts too, if any."""
+
+    def __init__(self, solver: RigidSolver, other: str | None = None) -> None:
+        self.solver, self.other = solver, other
+        p = solver.plan
+        self.env = np.repeat(np.arange(p.envs), p.bodies)
+        link = solver.store.view("link")
+        roots = link[:, PARENT] < 0
+        self.hangs = p.jointed and bool((roots & (link[:, KIND] != LOOSE)).any())
+        self.hangs |= any(-1 in row[1:] for row in p.closures)
+
+    def _array(self, name: str) -> np.ndarray:
+        return np.asarray(self.solver.store.view(name), np.float64)
+
+    def _moved(self, k: int) -> tuple[np.ndarray, ...]:
+        """Places, velocities, spins, moments in world axes of slot ``k``."""
+        x, v, w = (np.asarray(self.solver.store.view(name)[k], np.float64) for name in ("position", "velocity", "spin"))
+        R = _rotations(np.asarray(self.solver.store.view("rotation")[k], np.float64))
+        return lifted(x), lifted(v), lifted_turn(w), R @ _moments(self._array("inertia")) @ R.transpose(0, 2, 1)
+
+    def _state(self, k: int) -> State:
+        m, (x, v, w, I) = self._array("mass"), self._moved(k)
+        p, turn = m[:, None] * v, np.einsum("nij,nj->ni", I, w)
+        turn = turn + np.cross(x, p)
+        envs = self.solver.plan.envs
+        size, turn_size = np.linalg.norm(p, axis=1), np.linalg.norm(turn, axis=1)
+        return State(*(summed(part, self.env, envs) for part in (p, turn, size, turn_size)))
+
+    def read(self, k: int) -> Reading:
+        """The step from slot ``k``."""
+        s, p, envs = self.solver, self.solver.plan, self.solver.plan.envs
+        m, gravity = self._array("mass"), lifted(self._array("gravity"))[self.env]
+        free = 1.0 - np.tile(np.array(p.held or (0,) * p.bodies), envs)
+        kick, after = self._array("kick")[k], self._array("kick")[k + 1]
+        dt = self._array("dt")
+        length = (dt + 0.5 * (kick - after))[self.env]
+        x, v, w, I = self._moved(k)
+        v1, w1 = self._found(k)
+        mid, turning = 0.5 * (v + v1), 0.5 * (w + w1)
+        f = min((s.start + k) // s.substeps, s.store.view("force").shape[0] - 1)
+        acts = [act(GRAVITY, self.env, envs, x, (free * m * length)[:, None] * gravity, mid)]
+        force = lifted(s.store.view("force")[f]) * (free * length)[:, None]
+        torque = lifted_turn(s.store.view("torque")[f]) * (free * length)[:, None]
+        if force.any() or torque.any():
+            acts.append(act(FORCES, self.env, envs, x, force, mid, torque, turning, source=True))
+        stored, known = np.zeros(envs), p.events is None
+        push, couple = np.zeros_like(x), np.zeros_like(x)
+        if known:
+            (wall_push, wall_couple), (push, couple), stored = self._contacts(k, x, v, w, v1, w1)
+            acts.append(act(WALLS, self.env, envs, x, wall_push, mid, wall_couple, turning))
+            push, couple = push + wall_push, couple + wall_couple
+        if p.jointed:
+            work, springs = self._joints(k, f, length[:: p.bodies])
+            nothing = np.zeros((envs, 3))
+            acts.append(Act(ACTUATORS, nothing, nothing, work, source=True))
+            stored = stored + springs
+        if self.other is not None and not p.jointed:
+            v0, w0 = self._column(FREE)
+            left = m[:, None] * (v1 - v0) - push
+            left_turn = np.einsum("nij,nj->ni", I, w1 - w0) - couple
+            acts.append(act(self.other, self.env, envs, x, left, mid, left_turn, turning))
+        state, end = self._state(k), self._state(k + 1)
+        derived = JOINTS if self.hangs else "" if known else "contacts"
+        if derived:
+            lost, lost_turn = end.momentum - state.momentum, end.turn - state.turn
+            for one in acts:
+                lost, lost_turn = lost - one.impulse, lost_turn - one.turn
+            acts.append(Act(derived, lost, lost_turn, np.full(envs, np.nan), derived=True))
+        part = kick / np.maximum(kick + after, 1e-300)
+        at, spinning = v + part[self.env, None] * (v1 - v), w + part[self.env, None] * (w1 - w)
+        kinetic = 0.5 * (m * np.einsum("ni,ni->n", at, at) + np.einsum("ni,nij,nj->n", spinning, I, spinning))
+        rates = self._armature(k, part)
+        energy = Energy(
+            summed(kinetic, self.env, envs) + rates,
+            summed(-m * free * np.einsum("ni,ni->n", gravity, x), self.env, envs), stored, part,
+        )  # fmt: skip
+        unknown = ("the whole of a tree's momentum: its joints carry it on in the middle of a step",) * p.jointed
+        blind = ("what closures store",) * bool(p.closures)
+        return Reading(state, end, energy, acts, unknown, blind)
+
+    def _column(self, column: int) -> tuple[np.ndarray, np.ndarray]:
+        """Velocities and spins of one column of the last step's velocity problem."""
+        rows = self._array("dof")[:, column].reshape(len(self.env), -1)
+        if rows.shape[1] == 3:
+            return lifted(rows[:, :2]), lifted_turn(rows[:, 2:])
+        return rows[:, :3], rows[:, 3:]
+
+    def _found(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Velocities after the step at the poses before it."""
+        if self.solver.plan.jointed:
+            return self._column(NOW)
+        _x, v, w, _I = self._moved(k + 1)
+        return v, w
+
+    def _contacts(self, k: int, x, v, w, v1, w1):
+        """Impulses and couples on all bodies by the world, and by each other; and the energy contacts hold, J."""
+        p, store = self.solver.plan, self.solver.store
+        count = store.view("taped_count")[k]
+        rows = np.concatenate([e * p.capacity + np.arange(count[e, 0]) for e in range(p.envs)]).astype(int)
+        e = np.repeat(np.arange(p.envs), count[:, 0])
+        contact, sides = self._array("contact")[rows], store.view("contact_body")[rows]
+        a, b = e * p.bodies + sides[:, 0], e * p.bodies + np.maximum(sides[:, 1], 0)
+        both = (sides[:, 1] >= 0)[:, None]
+        arm_a, arm_b = contact[:, 3:6], contact[:, 6:9]
+        motion = v1[a] + np.cross(w1[a], arm_a) - both * (v1[b] + np.cross(w1[b], arm_b))
+        gamma = contact_impulses(contact, motion, count[e, 2])
+        found = []
+        for on_world in (True, False):
+            here = gamma * (both != on_world)
+            push, couple = np.zeros_like(x), np.zeros_like(x)
+            np.add.at(push, a, here)
+            np.add.at(couple, a, np.cross(arm_a, here))
+            if not on_world:
+                np.add.at(push, b, -here)
+                np.add.at(couple, b, -np.cross(arm_b, here))
+            found.append((push, couple))
+        depth = np.minimum(contact[:, GAP], 0.0)
+        return *found, summed(0.5 * contact[:, STIFF] / self._array("dt")[e] ** 2 * depth**2, e, p.envs)
+
+    def _armature(self, k: int, part: np.ndarray) -> np.ndarray:
+        """Kinetic energy of what drives joints, J."""
+        p = self.solver.plan
+        if not p.jointed or not p.topology.joint_freedoms:
+            return np.zeros(p.envs)
+        rate = self._array("rate")[k : k + 2].reshape(2, p.envs, -1)
+        at = rate[0] + part[:, None] * (rate[1] - rate[0])
+        return 0.5 * np.sum(self._array("armature").reshape(p.envs, -1) * at**2, axis=1)
+
+    def _joints(self, k: int, f: int, length: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Work of motors and drives in the step, and the energy in springs and limits of joints, J, (envs,)."""
+        p, count = self.solver.plan, self.solver.plan.topology.joint_freedoms
+        if not count:
+            return np.zeros(p.envs), np.zeros(p.envs)
+        given = {
+            name: self._array(name).reshape(p.envs, -1)
+            for name in ("joint_stiffness", "joint_rest", "joint_lower", "joint_upper", "limit_stiffness")
+        }
+        row = self._array("row").reshape(p.envs, count, -1)
+        rate = self._array("rate")[k : k + 2].reshape(2, p.envs, count)
+        motors = length[:, None] * self._array("joint_force")[f].reshape(p.envs, count)
+        drive = np.clip(row[..., PUSH] - row[..., PUSH_SLOPE] * rate[1], -row[..., BOUND], row[..., BOUND])
+        work = np.sum((motors + drive) * 0.5 * (rate[0] + rate[1]), axis=1)
+        coordinate = self._array("coordinate")[k].reshape(p.envs, -1)
+        stored = np.zeros(p.envs)
+        for link in self.solver.store.view("link"):
+            if link[KIND] in (LOOSE, BALL) or not link[COUNT]:
+                continue
+            q, j = coordinate[:, link[COORDINATE]], self._freedom(link)
+            stored += 0.5 * given["joint_stiffness"][:, j] * (q - given["joint_rest"][:, j]) ** 2
+            over = np.maximum(q - given["joint_upper"][:, j], 0.0) + np.maximum(given["joint_lower"][:, j] - q, 0.0)
+            stored += 0.5 * given["limit_stiffness"][:, j] * over**2
+        return work, stored
+
+    def _freedom(self, link: np.ndarray) -> int:
+        """Degree of freedom among those of joints, of a joint that has one."""
+        p = self.solver.plan
+        return int(link[3]) - (p.topology.freedoms - p.topology.joint_freedoms)
