@@ -5,7 +5,6 @@ everything that acted on it in between, each taken from where it is applied and 
 says so: the sum is what an audit tests.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,18 +37,35 @@ def summed(values: np.ndarray, env: np.ndarray, envs: int) -> np.ndarray:
 class Act:
     """What one partner did to a solver in a step; with ``at_once`` all of it at the step's beginning.
 
-    ``impulse`` N s, ``turn`` N m s about the origin, ``work`` J, all on the solver. ``by`` is a family of matter or one
-    of the names above. ``source`` work is energy put in from outside; that of all others is part of what there is, or
-    lost. ``derived``: not read where it is applied, but what was left over.
+    ``impulse`` N s, ``turn`` N m s about the origin, ``work`` J, all on the solver; ``size`` and ``turn_size`` are the
+    sums of the sizes of their parts, which may cancel. ``by`` is a family of matter or one of the names above.
+    ``source`` work is energy put in from outside; that of all others is part of what there is, or lost. ``derived``:
+    not read where it is applied, but what was left over.
     """
 
     by: str
     impulse: np.ndarray
     turn: np.ndarray
     work: np.ndarray
+    size: np.ndarray
+    turn_size: np.ndarray
     source: bool = False
     derived: bool = False
     at_once: bool = False
+
+
+def work_only(by: str, work: np.ndarray, at_once: bool = False) -> Act:
+    """Energy put in by what acts within a solver, which leaves its momentum as it is."""
+    nothing = np.zeros((len(work), 3))
+    return Act(by, nothing, nothing, work, 0.0 * work, 0.0 * work, source=True, at_once=at_once)
+
+
+def act_of(
+    by: str, env: np.ndarray, envs: int, impulse: np.ndarray, turn: np.ndarray, work: np.ndarray, source: bool = False
+) -> Act:
+    """The sum of (n, 3) impulses and turns, and of (n,) works."""
+    parts = (impulse, turn, work, np.linalg.norm(impulse, axis=1), np.linalg.norm(turn, axis=1))
+    return Act(by, *(summed(part, env, envs) for part in parts), source=source)
 
 
 def act(
@@ -62,7 +78,6 @@ def act(
     couple: np.ndarray | None = None,
     spin: np.ndarray | None = None,
     source: bool = False,
-    derived: bool = False,
 ) -> Act:
     """Impulses (n, 3) at places (n, 3), and couples, on what moves with velocities and spins (n, 3) on the average."""
     turn, work = np.cross(place, impulse), np.einsum("ni,ni->n", impulse, velocity)
@@ -70,7 +85,7 @@ def act(
         turn = turn + couple
         if spin is not None:
             work = work + np.einsum("ni,ni->n", couple, spin)
-    return Act(by, summed(impulse, env, envs), summed(turn, env, envs), summed(work, env, envs), source, derived)  # fmt: skip
+    return act_of(by, env, envs, impulse, turn, work, source)
 
 
 @dataclass(frozen=True)
@@ -96,12 +111,13 @@ class Energy:
 
 @dataclass(frozen=True)
 class Reading:
-    """One step of one solver. ``unknown`` names what could not be read, and so must not be judged: of momentum, and of
-    energy."""
+    """One step of one solver. What could not be read, and so must not be judged, is named in ``unknown`` (momentum),
+    ``unknown_turn`` (angular momentum) and ``unknown_energy``; empty where all is known."""
 
     before: State
     after: State
     energy: Energy
     acts: list[Act]
-    unknown: Sequence[str] = ()
-    unknown_energy: Sequence[str] = ()
+    unknown: str = ""
+    unknown_turn: str = ""
+    unknown_energy: str = ""

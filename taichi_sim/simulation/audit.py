@@ -29,7 +29,7 @@ ROUNDING = {"f32": 2.0**-24, "f64": 2.0**-53}
 
 @dataclass
 class Tally:
-    """All that one partner did to one family: sums over the steps, and over the sizes of each step's."""
+    """All that one partner did to one family: sums over the steps, and over the sizes of their parts."""
 
     impulse: np.ndarray
     turn: np.ndarray
@@ -43,33 +43,38 @@ class Tally:
         self.impulse += one.impulse
         self.turn += one.turn
         self.work += one.work
-        self.size += np.linalg.norm(one.impulse, axis=1)
-        self.turn_size += np.linalg.norm(one.turn, axis=1)
+        self.size += one.size
+        self.turn_size += one.turn_size
 
 
 @dataclass
 class Account:
-    """One family of matter: momenta at the start and now, their largest sizes, the sum of all sizes that were ever
-    stored, and who acted."""
+    """One family of matter: momenta at the start and now, the largest sizes of both, sums of all sizes that were ever
+    stored, who acted, and what is not known."""
 
     start: State
     now: State
-    size: np.ndarray
-    turn_size: np.ndarray
+    largest: np.ndarray
     stored: np.ndarray
     acts: dict[str, Tally] = field(default_factory=dict)
-    unknown: dict[str, None] = field(default_factory=dict)
+    unknown: str = ""
+    unknown_turn: str = ""
+
+    @classmethod
+    def begin(cls, state: State) -> "Account":
+        """An account of nothing yet."""
+        sizes = np.stack([state.size, state.turn_size])
+        return cls(state, state, sizes, 0.0 * sizes)
 
     def add(self, reading: Reading) -> None:
         """One step more."""
         self.now = reading.after
-        self.stored = self.stored + reading.after.size
-        self.size = np.maximum(self.size, reading.after.size)
-        self.turn_size = np.maximum(self.turn_size, reading.after.turn_size)
-        self.unknown |= dict.fromkeys(reading.unknown)
+        sizes = np.stack([self.now.size, self.now.turn_size])
+        self.largest, self.stored = np.maximum(self.largest, sizes), self.stored + sizes
+        self.unknown, self.unknown_turn = reading.unknown, reading.unknown_turn
         for one in reading.acts:
             if one.by not in self.acts:
-                zeros = [np.zeros_like(part) for part in (one.impulse, one.turn, one.work, one.work, one.work)]
+                zeros = [np.zeros_like(p) for p in (one.impulse, one.turn, one.work, one.work, one.work)]
                 self.acts[one.by] = Tally(*zeros, one.derived)
             self.acts[one.by].add(one)
 
@@ -117,11 +122,11 @@ class Ledger:
         self.times.append(time)
         for name, reading in readings.items():
             if name not in self.accounts:
-                before = reading.before
-                self.accounts[name] = Account(before, before, before.size, before.turn_size, 0.0 * before.size)
+                self.accounts[name] = Account.begin(reading.before)
             self.accounts[name].add(reading)
             self.energies.setdefault(name, []).append(reading.energy)
-            self.blind |= dict.fromkeys(reading.unknown_energy)
+            if reading.unknown_energy:
+                self.blind[reading.unknown_energy] = None
         before = self._work if self._work is not None else np.zeros_like(reading.energy.kinetic)
         now, after = before.copy(), before.copy()
         for reading in readings.values():
@@ -147,11 +152,10 @@ class Ledger:
                     why = f"what {b if theirs is None else a} felt is not known"
                     found.append(Check(f"{a} + {b}", "N s", blank, 0.0, None, why))
                     continue
-                sizes = np.minimum(self.accounts[a].size, self.accounts[b].size)
-                turns = np.minimum(self.accounts[a].turn_size, self.accounts[b].turn_size)
+                held = np.minimum(self.accounts[a].largest, self.accounts[b].largest)
                 allowed = MOMENTUM[self.precision]
-                linear = np.maximum(mine.size, theirs.size) + sizes
-                angular = np.maximum(mine.turn_size, theirs.turn_size) + turns
+                linear = np.minimum(mine.size, theirs.size) + held[0]
+                angular = np.minimum(mine.turn_size, theirs.turn_size) + held[1]
                 found.append(_worst(f"{a} + {b}", "N s", mine.impulse + theirs.impulse, linear, allowed))
                 found.append(_worst(f"{a} + {b}, turning", "N m s", mine.turn + theirs.turn, angular, allowed))
         return found
@@ -164,14 +168,15 @@ class Ledger:
             acts = account.acts.values()
             left = account.now.momentum - account.start.momentum - sum(a.impulse for a in acts)
             turn = account.now.turn - account.start.turn - sum(a.turn for a in acts)
-            scale = account.size + sum(a.size for a in acts)
-            turn_scale = account.turn_size + sum(a.turn_size for a in acts)
-            derived = [by for by, a in account.acts.items() if a.derived]
-            why = f"{derived[0]}: found as what is missing" if derived else next(iter(account.unknown), "")
-            rounding = ROUNDING[self.precision] * account.stored / np.maximum(scale, 1e-300)
-            allowed = None if why else MOMENTUM[self.precision] + float(rounding.max())
-            found.append(_worst(name, "N s", left, scale, allowed, why))
-            found.append(_worst(f"{name}, turning", "N m s", turn, turn_scale, None, why or "first order in 3-D"))
+            scales = account.largest + np.stack([sum(a.size for a in acts), sum(a.turn_size for a in acts)])
+            rounding = ROUNDING[self.precision] * (account.stored / np.maximum(scales, 1e-300)).max(axis=1)
+            derived = next((f"{by}: what is missing" for by, a in account.acts.items() if a.derived), "")
+            for what, unit, rest, why, i in (
+                (name, "N s", left, derived or account.unknown, 0),
+                (f"{name}, turning", "N m s", turn, derived or account.unknown_turn, 1),
+            ):
+                allowed = None if why else MOMENTUM[self.precision] + float(rounding[i])
+                found.append(_worst(what, unit, rest, scales[i], allowed, why))
         return found
 
     def energy(self) -> Check:

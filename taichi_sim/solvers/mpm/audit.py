@@ -15,6 +15,7 @@ from taichi_sim.core.reading import (
     act,
     lifted,
     summed,
+    work_only,
 )
 from taichi_sim.solvers.mpm.contact import SLIP, STICKY
 from taichi_sim.solvers.mpm.order import BLOCK, PADDING
@@ -89,7 +90,7 @@ class MpmAudit:
             S = on[:, :, None] * np.asarray(s.store.view("active_stress")[f], np.float64)[at]
             strain = np.einsum("nij,njk,nlk,nil->n", F, S, F, C)
             muscle = summed(-h * self._array("material")[rows, 0] * strain, self.env, p.envs)
-            found.append(Act(ACTUATORS, acted.impulse, acted.turn, acted.work + muscle, source=True))
+            found += [acted, work_only(ACTUATORS, muscle)]
         if p.driven:
             given = self.solver.store.view("particle_acceleration")
             ids = self.env * p.particles + s.store.view("id")[s.epoch]

@@ -19,9 +19,11 @@ from taichi_sim.core.reading import (
     Reading,
     State,
     act,
+    act_of,
     lifted,
     lifted_turn,
     summed,
+    work_only,
 )
 from taichi_sim.runtime import Runtime, free, ndarray, ti
 from taichi_sim.solvers.particles.arrays import GROUP, SURFACE
@@ -29,7 +31,8 @@ from taichi_sim.solvers.particles.arrays import HELD as HELD_COLUMN
 from taichi_sim.solvers.particles.contact import contact, elastic
 from taichi_sim.solvers.particles.forces import contact_forces, elastic_forces, locate
 from taichi_sim.solvers.particles.kernels import A1, A2, A3
-from taichi_sim.solvers.particles.search import COUNT, WALLS as COUNT_WALLS
+from taichi_sim.solvers.particles.search import COUNT
+from taichi_sim.solvers.particles.search import WALLS as COUNT_WALLS
 from taichi_sim.solvers.particles.solver import ParticlesSolver
 
 #: Columns of ``felt``: force and torque of walls and obstacles, force and torque of all; energy contacts hold.
@@ -183,7 +186,7 @@ class ParticlesAudit:
             impulse = (moves * m)[:, None] * (v1 - before)
             turn = (moves * m)[:, None] * (np.cross(x1, v1) - np.cross(x, before))
             work = np.einsum("ni,ni->n", impulse, 0.5 * (before + v1))
-            acts.append(Act(WALLS, *(summed(part, self.env, envs) for part in (impulse, turn, work))))
+            acts.append(act_of(WALLS, self.env, envs, impulse, turn, work))
         if held.any():
             stopped, turned = (-(held * h)[:, None] * felt[:, c : c + 3] for c in (BY_ALL, BY_ALL_TURN))
             acts.append(on(HELD, stopped, turned, source=True))
@@ -202,9 +205,8 @@ class ParticlesAudit:
         if f != (before := min(max(s.start + k - 1, 0) // s.substeps, s.frames - 1)):  # rest lengths change at frames
             command = stored - self._springs(k, before, x)
         if p.edges and p.actuators > 1:
-            nothing = np.zeros((envs, 3))
-            acts.append(Act("rest lengths", nothing, nothing, command, source=True, at_once=True))
-        half = 0.5 * m * np.einsum("ni,ni->n", mid, mid) + 0.5 * self._inertia() * np.einsum("ni,ni->n", turning, turning)
+            acts.append(work_only("rest lengths", command, at_once=True))
+        half = 0.5 * (m * np.sum(mid**2, axis=1) + self._inertia() * np.sum(turning**2, axis=1))
         half[held] = 0.0
         energy = Energy(
             summed(half, self.env, envs),

@@ -1,8 +1,8 @@
 """What an audit reads of the rigid body solver after a step: all from its arrays, nothing is launched.
 
 The impulses of contacts follow once more from the law, on the host, at the velocities that were found; what other
-solvers did is what is then missing between the momenta before and after (:data:`Act.derived` stays off: the other
-solver's own reading is what it is compared with).
+solvers did is what is then missing between the velocities without contact and those after the step: the other solver's
+own reading is what that is compared with.
 """
 
 import numpy as np
@@ -20,6 +20,7 @@ from taichi_sim.core.reading import (
     lifted,
     lifted_turn,
     summed,
+    work_only,
 )
 from taichi_sim.solvers.rigid.drive import (
     BOUND,
@@ -30,7 +31,7 @@ from taichi_sim.solvers.rigid.geometry import BIAS, DAMPING, FRICTION, FROZEN, G
 from taichi_sim.solvers.rigid.law import LAGGED, SIMILAR
 from taichi_sim.solvers.rigid.solver import RigidSolver
 from taichi_sim.solvers.rigid.topology import BALL, LOOSE
-from taichi_sim.solvers.rigid.tree import COORDINATE, COUNT, JOINT, KIND, PARENT
+from taichi_sim.solvers.rigid.tree import COORDINATE, COUNT, KIND, PARENT
 from taichi_sim.solvers.rigid.twist import FREE, NOW
 
 #: What holds bodies that hang on the world.
@@ -77,7 +78,7 @@ def contact_impulses(contact: np.ndarray, motion: np.ndarray, way: np.ndarray) -
 
 
 class RigidAudit:
-    """Reads one step at a time: the solver has to be run so. ``other`` is the family of matter that acts too, if any."""
+    """Reads one step at a time: the solver has to be run so. ``other``: the family of matter that acts too, if any."""
 
     def __init__(self, solver: RigidSolver, other: str | None = None) -> None:
         self.solver, self.other = solver, other
@@ -130,8 +131,7 @@ class RigidAudit:
             push, couple = push + wall_push, couple + wall_couple
         if p.jointed:
             work, springs = self._joints(k, f, length[:: p.bodies])
-            nothing = np.zeros((envs, 3))
-            acts.append(Act(ACTUATORS, nothing, nothing, work, source=True))
+            acts.append(work_only(ACTUATORS, work))
             stored = stored + springs
         if self.other is not None and not p.jointed:
             v0, w0 = self._column(FREE)
@@ -144,7 +144,8 @@ class RigidAudit:
             lost, lost_turn = end.momentum - state.momentum, end.turn - state.turn
             for one in acts:
                 lost, lost_turn = lost - one.impulse, lost_turn - one.turn
-            acts.append(Act(derived, lost, lost_turn, np.full(envs, np.nan), derived=True))
+            sizes = (np.linalg.norm(part, axis=1) for part in (lost, lost_turn))
+            acts.append(Act(derived, lost, lost_turn, np.full(envs, np.nan), *sizes, derived=True))
         part = kick / np.maximum(kick + after, 1e-300)
         at, spinning = v + part[self.env, None] * (v1 - v), w + part[self.env, None] * (w1 - w)
         kinetic = 0.5 * (m * np.einsum("ni,ni->n", at, at) + np.einsum("ni,nij,nj->n", spinning, I, spinning))
@@ -153,9 +154,9 @@ class RigidAudit:
             summed(kinetic, self.env, envs) + rates,
             summed(-m * free * np.einsum("ni,ni->n", gravity, x), self.env, envs), stored, part,
         )  # fmt: skip
-        unknown = ("the whole of a tree's momentum: its joints carry it on in the middle of a step",) * p.jointed
-        blind = ("what closures store",) * bool(p.closures)
-        return Reading(state, end, energy, acts, unknown, blind)
+        unknown = "trees carry momentum on in the middle of a step" if p.jointed else ""
+        blind = "free spin is of second order in the step" if p.dim == 3 else ""
+        return Reading(state, end, energy, acts, unknown, unknown or blind, "what closures store" * bool(p.closures))
 
     def _column(self, column: int) -> tuple[np.ndarray, np.ndarray]:
         """Velocities and spins of one column of the last step's velocity problem."""
