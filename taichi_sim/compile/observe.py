@@ -1,8 +1,10 @@
 """Observables: what can be read from a state by path, with the derivative where there is one.
 
+What of rigid bodies is felt in a step (accelerations, contact forces, torques) is that of the last one.
+
 Paths: ``bodies.B.<quantity>``, ``bodies.B.regions.R.<quantity>``, likewise of ``springs`` and ``grains``;
-``rigid.B.<quantity>``, ``rigid.B.markers.M.<quantity>``; ``joints.J.position``, ``joints.J.velocity``; or
-``<quantity>`` of everything together. Sums are written without matrix products, which may add up in another order on
+``rigid.B.<quantity>``, ``rigid.B.markers.M.<quantity>``; ``joints.J.<quantity>``; or ``<quantity>`` of everything
+together. Sums are written without matrix products, which may add up in another order on
 another number of threads.
 """
 
@@ -24,7 +26,7 @@ class Quantity:
     those.
 
     ``state`` holds x, v, C, F (points, …), mass (points,), energy (points,), J, and, where anything is rigid, inertia
-    (points, 3, 3), kg m² in the axes that F turns.
+    (points, 3, 3), kg m² in the axes that F turns. ``reads`` are names of FELT it needs besides.
     """
 
     doc: str
@@ -32,6 +34,7 @@ class Quantity:
     value: Callable[[State, np.ndarray], np.ndarray]
     vjp: Callable[[State, np.ndarray, np.ndarray], State] | None = None
     scalar: bool = False
+    reads: tuple[str, ...] = ()
 
 
 def _mean(key: str) -> tuple[Callable, Callable]:
@@ -142,6 +145,22 @@ def _first(key: str) -> tuple[Callable, Callable]:
     return lambda s, p: s[key][p[0]], lambda s, p, bar: {key: bar[None]}
 
 
+def _turning_faster(s: State, p: np.ndarray) -> np.ndarray:
+    return s["alpha"][p[0], 0] if s["x"].shape[1] == 2 else s["alpha"][p[0]]
+
+
+#: Means over the last step; 0 before the first.
+ACCELERATIONS = {
+    "acceleration": Quantity("acceleration", "m/s²", *_first("a"), reads=("a",)),
+    "angular_acceleration": Quantity(
+        "angular acceleration", "rad/s²", _turning_faster, lambda s, p, bar: {"alpha": np.reshape(bar, (1, -1))},
+        reads=("alpha",),
+    ),
+    "specific_force": Quantity(
+        "acceleration minus gravity in body axes, as an accelerometer has it", "m/s²", *_first("f"), reads=("f",)
+    ),
+}  # fmt: skip
+
 RIGID: dict[str, Quantity] = {
     "position": Quantity("centre of mass", "m", *_first("x")),
     "velocity": Quantity("velocity of the centre of mass", "m/s", *_first("v")),
@@ -149,6 +168,8 @@ RIGID: dict[str, Quantity] = {
     "angular_velocity": Quantity("angular velocity", "rad/s", _spin, _spin_vjp),
     "angular_momentum": Quantity("angular momentum about the centre of mass", "kg m²/s", _turning),
     **{name: QUANTITIES[name] for name in ("momentum", "kinetic_energy", "mass")},
+    **ACCELERATIONS,
+    "contact_force": Quantity("sum of the contact forces in the last step", "N", *_first("push"), reads=("push",)),
 }
 
 MARKER = {
@@ -156,6 +177,7 @@ MARKER = {
     "velocity": Quantity("velocity", "m/s", *_first("v")),
     "rotation": RIGID["rotation"],
     "angular_velocity": RIGID["angular_velocity"],
+    **ACCELERATIONS,
 }
 
 
@@ -171,7 +193,11 @@ def _only(key: str) -> tuple[Callable, Callable]:
 JOINT = {
     "position": Quantity("coordinate", "rad, m", *_only("q"), scalar=True),
     "velocity": Quantity("rate", "rad/s, m/s", *_only("rate"), scalar=True),
-}
+    "torque": Quantity(
+        "what motors, springs, dampers, friction and limits gave along it in the last step", "N m, N", *_only("effort"),
+        scalar=True, reads=("effort",),
+    ),
+}  # fmt: skip
 
 #: Of springs and grains, and of regions of theirs.
 POINTS = {
@@ -212,6 +238,8 @@ def select(model: Model, path: str) -> tuple[Quantity, np.ndarray]:
     if len(parts) == 3:
         if table == "joints" and len(piece.points) != 1 and (parts[2] == "position" or not len(piece.points)):
             raise ValueError(f"{path!r}: only hinges and slides have one; observe the rotation of the body instead")
+        if parts[2] == "contact_force" and model.rigid is not None and model.rigid.is_held(parts[1]):
+            raise ValueError(f"{path!r}: what is fixed does not feel what touches it; see observe('contacts')")
         return _quantity(path, parts[2], TABLES[table]), piece.points
     if parts[3] not in piece.regions:
         raise ValueError(f"{path!r}: {unknown(parted[:-1], parts[3], piece.regions)}")

@@ -245,9 +245,8 @@ class Simulation(Quantities):
 
     def _value_after_forward(self, of: str) -> tuple[np.ndarray, tuple[int, ...]]:
         terms = self._terms_of(of)
-        if terms is None:
-            observe.select(self.model, of)
-        self._forward(terms or [], True, False)
+        felt = terms is None and bool(observe.select(self.model, of)[0].reads)
+        self._forward(terms or [], True, False, felt=felt)
         value = self._value(of)
         return value, value.shape[1:]
 
@@ -291,9 +290,13 @@ class Simulation(Quantities):
         """Value of an observable after the last run (which is made if there was none).
 
         ``bodies.B.position`` and the like (see ``compile.observe``), ``loss``, ``objectives.NAME``,
-        ``actuators.NAME.activation`` (frames,).
+        ``actuators.NAME.activation`` (frames,). ``contacts`` is a table of what touched in the last step: a structured
+        array with a row for each contact of a rigid body (``compile.contact_table``).
         """
         self._alive()
+        if path == "contacts":
+            self._ensure_run()
+            return self._contacts()
         if text("an observable", path).startswith("actuators.") and path.endswith(".activation"):
             names = [a.name for a in self.model.actuators.actuators]
             name = path.split(".")[1]

@@ -33,6 +33,11 @@ class Wall:
     slippery: bool = False
     position: str | None = None
 
+    @property
+    def path(self) -> str:
+        """Where it stands in the scene."""
+        return f"domain.walls.{self.name}" if self.position is None else f"obstacles.{self.name}"
+
 
 @dataclass
 class Pair:
