@@ -1,6 +1,6 @@
-"""What an audit reads of the rigid body solver after a step: all from its arrays, nothing is launched.
+"""What an audit reads of the rigid body solver after a step.
 
-The impulses of contacts follow once more from the law, on the host, at the velocities that were found; what other
+The impulses of contacts follow once more from the tape (``sensing``), at the velocities that were found; what other
 solvers did is what is then missing between the velocities without contact and those after the step: the other solver's
 own reading is what that is compared with.
 """
@@ -27,8 +27,6 @@ from taichi_sim.solvers.rigid.drive import (
     PUSH,
     PUSH_SLOPE,
 )
-from taichi_sim.solvers.rigid.geometry import BIAS, DAMPING, FRICTION, FROZEN, GAP, STICTION, STIFF
-from taichi_sim.solvers.rigid.law import LAGGED, SIMILAR
 from taichi_sim.solvers.rigid.solver import RigidSolver
 from taichi_sim.solvers.rigid.topology import BALL, LOOSE
 from taichi_sim.solvers.rigid.tree import COORDINATE, COUNT, KIND, PARENT
@@ -60,21 +58,6 @@ def _moments(i: np.ndarray) -> np.ndarray:
     for column, (a, b) in enumerate(((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))):
         out[:, a, b] = out[:, b, a] = i[:, column]
     return out
-
-
-def contact_impulses(contact: np.ndarray, motion: np.ndarray, way: np.ndarray) -> np.ndarray:
-    """(n, 3) impulses on A of contacts (n, 17) with relative velocities (n, 3): ``law.impulse`` on the host."""
-    n, (K, b, mu, d, vs) = contact[:, :3], contact[:, (STIFF, BIAS, FRICTION, DAMPING, STICTION)].T
-    vn = np.einsum("ni,ni->n", n, motion)
-    vt = motion - vn[:, None] * n
-    s = np.linalg.norm(vt, axis=1)
-    u = np.minimum(s / vs, 1.0)
-    lift = np.maximum(s - vs, 0.0) + vs * (u**2 - u**3 / 3.0 + 1.0 / 3.0)
-    vn = np.where(way == SIMILAR, vn - mu * lift, vn)
-    gn = K * np.maximum(b - vn, 0.0) * np.maximum(1.0 - d * vn, 0.0)
-    bound = np.where(way == LAGGED, contact[:, FROZEN], gn)
-    factor = np.where(s >= vs, 1.0 / np.maximum(s, 1e-300), (2.0 - s / vs) / vs)
-    return gn[:, None] * n - (mu * bound * factor)[:, None] * vt
 
 
 class RigidAudit:
@@ -123,29 +106,25 @@ class RigidAudit:
         torque = lifted_turn(s.store.view("torque")[f]) * (free * length)[:, None]
         if force.any() or torque.any():
             acts.append(act(FORCES, self.env, envs, x, force, mid, torque, turning, source=True))
-        stored, known = np.zeros(envs), p.events is None
-        push, couple = np.zeros_like(x), np.zeros_like(x)
-        if known:
-            (wall_push, wall_couple), (push, couple), stored = self._contacts(k, x, v, w, v1, w1)
-            acts.append(act(WALLS, self.env, envs, x, wall_push, mid, wall_couple, turning))
-            push, couple = push + wall_push, couple + wall_couple
+        free_v, free_w = self._column(FREE) if self.other is not None else (v, w)  # not there after the next line
+        wall_push, wall_couple, push, couple, stored = self._contacts(k, x)
+        acts.append(act(WALLS, self.env, envs, x, wall_push, mid, wall_couple, turning))
+        push, couple = push + wall_push, couple + wall_couple
         if p.jointed:
             work, springs = self._joints(k, f, length[:: p.bodies])
             acts.append(work_only(ACTUATORS, work))
             stored = stored + springs
         if self.other is not None and not p.jointed:
-            v0, w0 = self._column(FREE)
-            left = m[:, None] * (v1 - v0) - push
-            left_turn = np.einsum("nij,nj->ni", I, w1 - w0) - couple
+            left = m[:, None] * (v1 - free_v) - push
+            left_turn = np.einsum("nij,nj->ni", I, w1 - free_w) - couple
             acts.append(act(self.other, self.env, envs, x, left, mid, left_turn, turning))
         state, end = self._state(k), self._state(k + 1)
-        derived = JOINTS if self.hangs else "" if known else "contacts"
-        if derived:
+        if self.hangs:
             lost, lost_turn = end.momentum - state.momentum, end.turn - state.turn
             for one in acts:
                 lost, lost_turn = lost - one.impulse, lost_turn - one.turn
             sizes = (np.linalg.norm(part, axis=1) for part in (lost, lost_turn))
-            acts.append(Act(derived, lost, lost_turn, np.full(envs, np.nan), *sizes, derived=True))
+            acts.append(Act(JOINTS, lost, lost_turn, np.full(envs, np.nan), *sizes, derived=True))
         part = kick / np.maximum(kick + after, 1e-300)
         at, spinning = v + part[self.env, None] * (v1 - v), w + part[self.env, None] * (w1 - w)
         kinetic = 0.5 * (m * np.einsum("ni,ni->n", at, at) + np.einsum("ni,nij,nj->n", spinning, I, spinning))
@@ -159,7 +138,7 @@ class RigidAudit:
         return Reading(state, end, energy, acts, unknown, unknown or blind, "what closures store" * bool(p.closures))
 
     def _column(self, column: int) -> tuple[np.ndarray, np.ndarray]:
-        """Velocities and spins of one column of the last step's velocity problem."""
+        """Velocities and spins of one column of the last step's velocity problem, where nothing was launched since."""
         rows = self._array("dof")[:, column].reshape(len(self.env), -1)
         if rows.shape[1] == 3:
             return lifted(rows[:, :2]), lifted_turn(rows[:, 2:])
@@ -172,30 +151,25 @@ class RigidAudit:
         _x, v, w, _I = self._moved(k + 1)
         return v, w
 
-    def _contacts(self, k: int, x, v, w, v1, w1):
-        """Impulses and couples on all bodies by the world, and by each other; and the energy contacts hold, J."""
-        p, store = self.solver.plan, self.solver.store
-        count = store.view("taped_count")[k]
-        rows = np.concatenate([e * p.capacity + np.arange(count[e, 0]) for e in range(p.envs)]).astype(int)
-        e = np.repeat(np.arange(p.envs), count[:, 0])
-        contact, sides = self._array("contact")[rows], store.view("contact_body")[rows]
-        a, b = e * p.bodies + sides[:, 0], e * p.bodies + np.maximum(sides[:, 1], 0)
-        both = (sides[:, 1] >= 0)[:, None]
-        arm_a, arm_b = contact[:, 3:6], contact[:, 6:9]
-        motion = v1[a] + np.cross(w1[a], arm_a) - both * (v1[b] + np.cross(w1[b], arm_b))
-        gamma = contact_impulses(contact, motion, count[e, 2])
-        found = []
-        for on_world in (True, False):
-            here = gamma * (both != on_world)
+    def _contacts(self, k: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Impulses and couples on all bodies (n, 3) by the world, and by each other; and the energy contacts hold, J.
+
+        Where impacts split a step their stiffness is not that of contact, and nothing is taken to be stored.
+        """
+        p, found = self.solver.plan, self.solver.contacts(k + 1)
+        first = found.env * p.bodies
+        a, b = first + found.body[:, 0], first + np.maximum(found.body[:, 1], 0)
+        point, gamma, alone = lifted(found.point), lifted(found.impulse), found.body[:, 1] < 0
+        sums = []
+        for which in (alone, ~alone):
             push, couple = np.zeros_like(x), np.zeros_like(x)
-            np.add.at(push, a, here)
-            np.add.at(couple, a, np.cross(arm_a, here))
-            if not on_world:
-                np.add.at(push, b, -here)
-                np.add.at(couple, b, -np.cross(arm_b, here))
-            found.append((push, couple))
-        depth = np.minimum(contact[:, GAP], 0.0)
-        return *found, summed(0.5 * contact[:, STIFF] / self._array("dt")[e] ** 2 * depth**2, e, p.envs)
+            for on, sign in ((a, which), (b, -1.0 * (which & ~alone))):
+                np.add.at(push, on, sign[:, None] * gamma)
+                np.add.at(couple, on, np.cross(point - x[on], sign[:, None] * gamma))
+            sums += [push, couple]
+        stiff = self._array("stiffness").reshape(p.envs, -1)[found.env, found.surface]
+        depth = np.minimum(found.gap, 0.0) if p.events is None else 0.0 * found.gap
+        return *sums, summed(0.5 * stiff * depth**2, found.env, p.envs)
 
     def _armature(self, k: int, part: np.ndarray) -> np.ndarray:
         """Kinetic energy of what drives joints, J."""
