@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+#: Half the distance between two numbers near 1: what storing a velocity may lose of it.
+ROUNDING = {"f32": 2.0**-24, "f64": 2.0**-53}
+
 #: Who acts, where it is not another family of matter: nothing answers for the other side.
 GRAVITY, WALLS, HELD, DAMPING, FORCES, ACTUATORS = "gravity", "walls", "held", "damping", "forces", "actuators"
 
@@ -40,7 +43,8 @@ class Act:
     ``impulse`` N s, ``turn`` N m s about the origin, ``work`` J, all on the solver; ``size`` and ``turn_size`` are the
     sums of the sizes of their parts, which may cancel. ``by`` is a family of matter or one of the names above.
     ``source`` work is energy put in from outside; that of all others is part of what there is, or lost. ``derived``:
-    not read where it is applied, but what was left over.
+    not read where it is applied, but what was left over. ``rounding`` (envs, 2): how far ``impulse`` and ``turn`` may
+    be off where a stiff law was read at velocities that are rounded.
     """
 
     by: str
@@ -52,6 +56,7 @@ class Act:
     source: bool = False
     derived: bool = False
     at_once: bool = False
+    rounding: np.ndarray | float = 0.0
 
 
 def work_only(by: str, work: np.ndarray, at_once: bool = False) -> Act:

@@ -16,15 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from taichi_sim.core.reading import Act, Energy, Reading, State
+from taichi_sim.core.reading import ROUNDING, Act, Energy, Reading, State
 
 #: Momentum that may be missing, of its scale; and energy that may be created, of the most in play.
 MOMENTUM = {"f32": 1e-6, "f64": 1e-10}
 ENERGY = 0.01
-
-#: Half the distance between two numbers of a precision: what storing a velocity may lose of it in every step, always
-#: to the same side where the same is added again and again (a free fall).
-ROUNDING = {"f32": 2.0**-24, "f64": 2.0**-53}
 
 
 @dataclass
@@ -36,6 +32,7 @@ class Tally:
     work: np.ndarray
     size: np.ndarray
     turn_size: np.ndarray
+    rounding: np.ndarray
     derived: bool
 
     def add(self, one: Act) -> None:
@@ -45,6 +42,7 @@ class Tally:
         self.work += one.work
         self.size += one.size
         self.turn_size += one.turn_size
+        self.rounding += one.rounding
 
 
 @dataclass
@@ -75,7 +73,7 @@ class Account:
         for one in reading.acts:
             if one.by not in self.acts:
                 zeros = [np.zeros_like(p) for p in (one.impulse, one.turn, one.work, one.work, one.work)]
-                self.acts[one.by] = Tally(*zeros, one.derived)
+                self.acts[one.by] = Tally(*zeros, np.zeros((len(one.work), 2)), one.derived)
             self.acts[one.by].add(one)
 
 
@@ -156,8 +154,10 @@ class Ledger:
                 allowed = MOMENTUM[self.precision]
                 linear = np.minimum(mine.size, theirs.size) + held[0]
                 angular = np.minimum(mine.turn_size, theirs.turn_size) + held[1]
-                found.append(_worst(f"{a} + {b}", "N s", mine.impulse + theirs.impulse, linear, allowed))
-                found.append(_worst(f"{a} + {b}, turning", "N m s", mine.turn + theirs.turn, angular, allowed))
+                off = ((mine.rounding + theirs.rounding) / np.maximum(np.stack([linear, angular], 1), 1e-300)).max(0)
+                one, other = mine.impulse + theirs.impulse, mine.turn + theirs.turn
+                found.append(_worst(f"{a} + {b}", "N s", one, linear, allowed + float(off[0])))
+                found.append(_worst(f"{a} + {b}, turning", "N m s", other, angular, allowed + float(off[1])))
         return found
 
     def solvers(self) -> list[Check]:
@@ -169,7 +169,8 @@ class Ledger:
             left = account.now.momentum - account.start.momentum - sum(a.impulse for a in acts)
             turn = account.now.turn - account.start.turn - sum(a.turn for a in acts)
             scales = account.largest + np.stack([sum(a.size for a in acts), sum(a.turn_size for a in acts)])
-            rounding = ROUNDING[self.precision] * (account.stored / np.maximum(scales, 1e-300)).max(axis=1)
+            off = ROUNDING[self.precision] * account.stored + sum(a.rounding.T for a in acts)
+            rounding = (off / np.maximum(scales, 1e-300)).max(axis=1)
             derived = next((f"{by}: what is missing" for by, a in account.acts.items() if a.derived), "")
             for what, unit, rest, why, i in (
                 (name, "N s", left, derived or account.unknown, 0),

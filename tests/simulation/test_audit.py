@@ -89,6 +89,18 @@ def test_nothing_is_lost_in_space_and_environments_are_apart():
     assert rubbed[1] < rubbed[0] - 1e-3 < 0.0
 
 
+def test_crates_that_meet_in_space():
+    """In single precision too: what two bodies give each other cancels, however stiff their friction is."""
+    scene = stack(gravity=[0.0, 0.0])
+    for name, speed in (("high", -1.0), ("thrown", 3.0)):
+        scene.rigid[name].position, scene.rigid[name].velocity = [0.0, 1.0], [speed, 0.1]
+    for name in ("low", "post"):
+        del scene.rigid[name]
+    ledger = audit(scene, "f32")
+    assert not ledger.failures and by_name(ledger)["rigid"].share < 1e-6
+    assert not ledger.accounts["rigid"].acts["walls"].impulse.any() and ledger.to_dict()["energy"]["lost"][0] > 0.5
+
+
 def test_crates():
     """Impulses of contact recomputed from the law, of the floor and what is held; turning too."""
     ledger = audit(stack())

@@ -5,12 +5,15 @@ solvers did is what is then missing between the velocities without contact and t
 own reading is what that is compared with.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from taichi_sim.core.reading import (
     ACTUATORS,
     FORCES,
     GRAVITY,
+    ROUNDING,
     WALLS,
     Act,
     Energy,
@@ -107,8 +110,8 @@ class RigidAudit:
         if force.any() or torque.any():
             acts.append(act(FORCES, self.env, envs, x, force, mid, torque, turning, source=True))
         free_v, free_w = self._column(FREE) if self.other is not None else (v, w)  # not there after the next line
-        wall_push, wall_couple, push, couple, stored = self._contacts(k, x)
-        acts.append(act(WALLS, self.env, envs, x, wall_push, mid, wall_couple, turning))
+        wall_push, wall_couple, push, couple, stored, off = self._contacts(k, x, v1, w1)
+        acts.append(replace(act(WALLS, self.env, envs, x, wall_push, mid, wall_couple, turning), rounding=off))
         push, couple = push + wall_push, couple + wall_couple
         if p.jointed:
             work, springs = self._joints(k, f, length[:: p.bodies])
@@ -117,7 +120,8 @@ class RigidAudit:
         if self.other is not None and not p.jointed:
             left = m[:, None] * (v1 - free_v) - push
             left_turn = np.einsum("nij,nj->ni", I, w1 - free_w) - couple
-            acts.append(act(self.other, self.env, envs, x, left, mid, left_turn, turning))
+            found = act(self.other, self.env, envs, x, left, mid, left_turn, turning)
+            acts.append(replace(found, rounding=off))
         state, end = self._state(k), self._state(k + 1)
         if self.hangs:
             lost, lost_turn = end.momentum - state.momentum, end.turn - state.turn
@@ -151,8 +155,10 @@ class RigidAudit:
         _x, v, w, _I = self._moved(k + 1)
         return v, w
 
-    def _contacts(self, k: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Impulses and couples on all bodies (n, 3) by the world, and by each other; and the energy contacts hold, J.
+    def _contacts(self, k: int, x: np.ndarray, v: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Impulses and couples on all bodies (n, 3) by the world, and by each other; the energy contacts hold, J; and
+        how far those of the world may be off: the slope of the law (of friction that sticks, above all) times the
+        rounding of velocities.
 
         Where impacts split a step their stiffness is not that of contact, and nothing is taken to be stored.
         """
@@ -167,9 +173,15 @@ class RigidAudit:
                 np.add.at(push, on, sign[:, None] * gamma)
                 np.add.at(couple, on, np.cross(point - x[on], sign[:, None] * gamma))
             sums += [push, couple]
-        stiff = self._array("stiffness").reshape(p.envs, -1)[found.env, found.surface]
+        names = ("stiffness", "friction", "stiction")
+        stiff, mu, vs = (self._array(name).reshape(p.envs, -1)[found.env, found.surface] for name in names)
         depth = np.minimum(found.gap, 0.0) if p.events is None else 0.0 * found.gap
-        return *sums, summed(0.5 * stiff * depth**2, found.env, p.envs)
+        pressed = np.abs(np.sum(found.normal * found.impulse, axis=1))
+        slope = alone * (stiff * self._array("dt")[found.env] ** 2 + 2.0 * mu * pressed / vs)
+        speed = np.linalg.norm(v[a], axis=1) + np.linalg.norm(w[a], axis=1) * np.linalg.norm(point - x[a], axis=1)
+        off = ROUNDING[self.solver.store.runtime.precision] * slope * speed
+        off = np.stack([off, off * np.linalg.norm(point, axis=1)], axis=1)
+        return *sums, summed(0.5 * stiff * depth**2, found.env, p.envs), summed(off, found.env, p.envs)
 
     def _armature(self, k: int, part: np.ndarray) -> np.ndarray:
         """Kinetic energy of what drives joints, J."""
