@@ -7,7 +7,6 @@ import numpy as np
 from taichi_sim.compile.binding import Binding, Values
 from taichi_sim.compile.contact_table import contact_table
 from taichi_sim.compile.family import Family, State, add
-from taichi_sim.compile.rigid.attitude import lift, lift_vjp, matrices, matrices_vjp, spin_matrices, spin_matrices_vjp
 from taichi_sim.compile.rigid.felt import Felt
 from taichi_sim.compile.rigid.joints import Joints
 from taichi_sim.compile.rigid.matter import RigidMatter
@@ -17,6 +16,7 @@ from taichi_sim.core.errors import RolloutError
 from taichi_sim.runtime import Runtime
 from taichi_sim.scene.rigid import RigidGeometry
 from taichi_sim.solvers.rigid.arrays import RigidPlan, footprint
+from taichi_sim.solvers.rigid.attitude import lift, lift_vjp, matrices, matrices_vjp, spin_matrices, spin_matrices_vjp
 from taichi_sim.solvers.rigid.overlap import find_overlaps
 from taichi_sim.solvers.rigid.solver import RigidSolver, RigidTrouble
 from taichi_sim.solvers.rigid.topology import BALL
@@ -64,8 +64,8 @@ class RigidFamily(Family):
         return any(h and body.name == name for h, body in zip(self.plan.held, self.bodies, strict=False))
 
     def costs(self, precision: str, frames: int) -> Costs:
-        fixed = footprint(self.plan, precision, frames, 0)
-        stored = footprint(self.plan, precision, frames, 1) - fixed
+        fixed = footprint(self.plan, frames, 0)
+        stored = footprint(self.plan, frames, 1) - fixed
         return Costs(fixed, stored, stored)
 
     def make(self, runtime: Runtime, substeps: int, frames: int, segment: int, plain: bool) -> RigidSolver:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from taichi_sim.compile.family import State
-from taichi_sim.compile.rigid.attitude import matrices, matrices_vjp, spin_matrices, spin_matrices_vjp
+from taichi_sim.solvers.rigid.attitude import matrices, matrices_vjp, spin_matrices, spin_matrices_vjp
 from taichi_sim.solvers.rigid.sensing import kicks
 from taichi_sim.solvers.rigid.solver import RigidSolver
 
