@@ -23,8 +23,8 @@ State = dict[str, np.ndarray]
 
 #: What is felt in the step to a slot: of points acceleration ``a`` (envs, points, dim), m/s², specific force ``f`` in
 #: body axes, m/s², contact force ``push``, N, angular acceleration ``alpha`` (envs, points, 1 or 3), rad/s²; of joints
-#: what acts along them, ``effort`` (envs, freedoms), N m or N.
-FELT = ("a", "f", "push", "alpha", "effort")
+#: what acts along them, ``effort`` (envs, freedoms), N m or N. And what rays meet: ``range`` (envs, rays), m.
+FELT = ("a", "f", "push", "alpha", "effort", "range")
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ TROUBLES = {Trouble: "continuum", RigidTrouble: "rigid", ParticlesTrouble: "part
 
 #: What a state is seen as, and what of it has adjoints: of points, and of joints.
 STATE = ("x", "v", "C", "F")
-ALONG = ("q", "rate", "effort")
+ALONG = ("q", "rate", "effort", "range")
 
 
 @dataclass(frozen=True)
@@ -310,13 +310,14 @@ class Engine:
                     final = {name: self._final[name][:, soft.points] for name in STATE}
                     diagnose.check_final(soft, final, self.horizon * self.substeps)
                 collapse.look(self._final["F"], self.frame_dt * f)
-            for name, value in self.model.judge.measure(terms, f, state, self._values).items():
+            sensed = self._sensed(k, terms) if f else []
+            for name, value in self.model.judge.measure(terms, f, state, self._values, sensed).items():
                 self._losses[name] += value
             if progress is not None:
                 progress(t, self.horizon * self.substeps)
 
         self._timeline.events = self._events(terms, record or progress is not None)
-        self._timeline.apart = felt
+        self._timeline.apart = felt or any(term.reads for term in terms)
         try:
             with off_tape():
                 self._timeline.run(first, look, taped)
@@ -385,6 +386,14 @@ class Engine:
                     whole = out.setdefault(key, np.zeros((self.envs, self.n, value.shape[2])))
                     whole[:, family.points] = value
         return out
+
+    def _sensed(self, k: int, terms: Iterable[Term]) -> list[State]:
+        """Of every environment, what the sensors that ``terms`` read are made of, in slot ``k``."""
+        reading = [term for term in terms if term.sensors]
+        if not reading:
+            return []
+        seen = self._seen(k) | self._felt(k, set().union(*(term.reads for term in reading)))
+        return [self._observed_state(seen, e, ()) for e in range(self.envs)]
 
     def _felt_last(self, names: Iterable[str]) -> State:
         """The same of the last step. What is in memory may be another part of the rollout by now: then it is run
@@ -552,9 +561,14 @@ class Engine:
             if f == self.horizon:
                 add_adjoints(k, seeds)
                 felt = {key: bar for key, bar in seeds.items() if key in FELT and bar.any()}
-            bars = self.model.judge.seed(terms, f, self._state(k), self._values, total) if terms else None
+            bars = None
+            if terms:
+                sensed = self._sensed(k, [term for term, _ in terms]) if f else []
+                bars = self.model.judge.seed(terms, f, self._state(k), self._values, total, sensed)
             if bars is not None:
                 add_adjoints(k, {"x": bars.x, "v": bars.v})
+                add_adjoints(k, bars.sensed)
+                felt |= {key: bar for key, bar in bars.sensed.items() if key in FELT and bar.any()}
                 rest_bar[...] += bars.rest
                 mass_bar[...] += bars.mass
                 actuators.activation_bar[...] += bars.activation

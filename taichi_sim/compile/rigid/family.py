@@ -10,6 +10,7 @@ from taichi_sim.compile.family import Family, State, add
 from taichi_sim.compile.rigid.felt import Felt
 from taichi_sim.compile.rigid.joints import Joints
 from taichi_sim.compile.rigid.matter import RigidMatter
+from taichi_sim.compile.rigid.rays import Rays
 from taichi_sim.compile.rigid.shapes import Shapes
 from taichi_sim.compile.rigid.start import Motion, RigidStart
 from taichi_sim.core.errors import RolloutError
@@ -42,6 +43,7 @@ class RigidFamily(Family):
     matter: RigidMatter
     shapes: Shapes
     joints: Joints
+    rays: Rays
     owner: np.ndarray
     arm: np.ndarray
     lower: np.ndarray
@@ -150,9 +152,21 @@ class RigidFamily(Family):
         return {"q": q, "rate": rate}
 
     def feel(self, solver: RigidSolver, k: int, names: tuple[str, ...]) -> State:
-        return self._felt.look(solver, k, names, self._arms(self._values))
+        found: State = {}
+        if "range" in names:
+            found["range"] = self.rays.look(self._values, self.look(solver, k, ("x", "F")))
+        names = tuple(name for name in names if name != "range")
+        return found | (self._felt.look(solver, k, names, self._arms(self._values)) if names else {})
 
     def enter_felt(self, solver: RigidSolver, k: int, bars: State, late: bool) -> None:
+        bars = dict(bars)
+        along = bars.pop("range", np.zeros(0))
+        if late and along.any():
+            seen, direct = self.rays.vjp(self._values, self.look(solver, k, ("x", "F")), along)
+            add(self._direct, direct)
+            self.enter(solver, k, seen)
+        if not bars:
+            return
         arm_bar = self._felt.add_adjoint(solver, k, bars, self._arms(self._values), late)
         if not late:
             arm_bar[:, self.centres] = 0.0
