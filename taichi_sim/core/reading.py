@@ -43,8 +43,7 @@ class Act:
     ``impulse`` N s, ``turn`` N m s about the origin, ``work`` J, all on the solver; ``size`` and ``turn_size`` are the
     sums of the sizes of their parts, which may cancel. ``by`` is a family of matter or one of the names above.
     ``source`` work is energy put in from outside; that of all others is part of what there is, or lost. ``derived``:
-    not read where it is applied, but what was left over. ``rounding`` (envs, 2): how far ``impulse`` and ``turn`` may
-    be off where a stiff law was read at velocities that are rounded.
+    not read where it is applied, but what was left over.
     """
 
     by: str
@@ -56,7 +55,6 @@ class Act:
     source: bool = False
     derived: bool = False
     at_once: bool = False
-    rounding: np.ndarray | float = 0.0
 
 
 def work_only(by: str, work: np.ndarray, at_once: bool = False) -> Act:
@@ -116,13 +114,15 @@ class Energy:
 
 @dataclass(frozen=True)
 class Reading:
-    """One step of one solver. What could not be read, and so must not be judged, is named in ``unknown`` (momentum),
-    ``unknown_turn`` (angular momentum) and ``unknown_energy``; empty where all is known."""
+    """One step of one solver, which computes in ``precision``. What could not be read, and so must not be judged, is
+    named in ``unknown`` (momentum), ``unknown_turn`` (angular momentum) and ``unknown_energy``; empty where all is
+    known."""
 
     before: State
     after: State
     energy: Energy
     acts: list[Act]
+    precision: str
     unknown: str = ""
     unknown_turn: str = ""
     unknown_energy: str = ""

@@ -32,7 +32,6 @@ class Tally:
     work: np.ndarray
     size: np.ndarray
     turn_size: np.ndarray
-    rounding: np.ndarray
     derived: bool
 
     def add(self, one: Act) -> None:
@@ -42,7 +41,6 @@ class Tally:
         self.work += one.work
         self.size += one.size
         self.turn_size += one.turn_size
-        self.rounding += one.rounding
 
 
 @dataclass
@@ -55,6 +53,7 @@ class Account:
     largest: np.ndarray
     stored: np.ndarray
     acts: dict[str, Tally] = field(default_factory=dict)
+    precision: str = ""
     unknown: str = ""
     unknown_turn: str = ""
 
@@ -69,11 +68,11 @@ class Account:
         self.now = reading.after
         sizes = np.stack([self.now.size, self.now.turn_size])
         self.largest, self.stored = np.maximum(self.largest, sizes), self.stored + sizes
-        self.unknown, self.unknown_turn = reading.unknown, reading.unknown_turn
+        self.precision, self.unknown, self.unknown_turn = (reading.precision, reading.unknown, reading.unknown_turn)
         for one in reading.acts:
             if one.by not in self.acts:
                 zeros = [np.zeros_like(p) for p in (one.impulse, one.turn, one.work, one.work, one.work)]
-                self.acts[one.by] = Tally(*zeros, np.zeros((len(one.work), 2)), one.derived)
+                self.acts[one.by] = Tally(*zeros, one.derived)
             self.acts[one.by].add(one)
 
 
@@ -154,10 +153,8 @@ class Ledger:
                 allowed = MOMENTUM[self.precision]
                 linear = np.minimum(mine.size, theirs.size) + held[0]
                 angular = np.minimum(mine.turn_size, theirs.turn_size) + held[1]
-                off = ((mine.rounding + theirs.rounding) / np.maximum(np.stack([linear, angular], 1), 1e-300)).max(0)
-                one, other = mine.impulse + theirs.impulse, mine.turn + theirs.turn
-                found.append(_worst(f"{a} + {b}", "N s", one, linear, allowed + float(off[0])))
-                found.append(_worst(f"{a} + {b}, turning", "N m s", other, angular, allowed + float(off[1])))
+                found.append(_worst(f"{a} + {b}", "N s", mine.impulse + theirs.impulse, linear, allowed))
+                found.append(_worst(f"{a} + {b}, turning", "N m s", mine.turn + theirs.turn, angular, allowed))
         return found
 
     def solvers(self) -> list[Check]:
@@ -169,14 +166,13 @@ class Ledger:
             left = account.now.momentum - account.start.momentum - sum(a.impulse for a in acts)
             turn = account.now.turn - account.start.turn - sum(a.turn for a in acts)
             scales = account.largest + np.stack([sum(a.size for a in acts), sum(a.turn_size for a in acts)])
-            off = ROUNDING[self.precision] * account.stored + sum(a.rounding.T for a in acts)
-            rounding = (off / np.maximum(scales, 1e-300)).max(axis=1)
+            rounding = ROUNDING[account.precision] * (account.stored / np.maximum(scales, 1e-300)).max(axis=1)
             derived = next((f"{by}: what is missing" for by, a in account.acts.items() if a.derived), "")
             for what, unit, rest, why, i in (
                 (name, "N s", left, derived or account.unknown, 0),
                 (f"{name}, turning", "N m s", turn, derived or account.unknown_turn, 1),
             ):
-                allowed = None if why else MOMENTUM[self.precision] + float(rounding[i])
+                allowed = None if why else MOMENTUM[account.precision] + float(rounding[i])
                 found.append(_worst(what, unit, rest, scales[i], allowed, why))
         return found
 

@@ -75,7 +75,8 @@ class MpmAudit:
         )
         f = (s.start + k) // s.substeps
         acts = [*self._loads(f, k, m, x, half, halfC), *self._nodes(f)]
-        return Reading(self._state(m, x, v, C), self._state(m, x1, v1, C1), energy, acts)
+        precision = store.runtime.precision
+        return Reading(self._state(m, x, v, C), self._state(m, x1, v1, C1), energy, acts, precision)
 
     def _loads(self, f: int, k: int, m: np.ndarray, x: np.ndarray, v: np.ndarray, C: np.ndarray) -> list[Act]:
         """Muscles, body forces, and accelerations given from outside."""

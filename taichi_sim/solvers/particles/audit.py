@@ -25,7 +25,7 @@ from taichi_sim.core.reading import (
     summed,
     work_only,
 )
-from taichi_sim.runtime import Runtime, free, ndarray, ti
+from taichi_sim.runtime import free, ndarray, ti
 from taichi_sim.solvers.particles.arrays import GROUP, SURFACE
 from taichi_sim.solvers.particles.arrays import HELD as HELD_COLUMN
 from taichi_sim.solvers.particles.contact import contact, elastic
@@ -113,7 +113,7 @@ class _With:
     """The arrays of the solver and one more."""
 
     def __init__(self, solver: ParticlesSolver, felt: ti.Ndarray) -> None:
-        self.runtime: Runtime = solver.store.runtime
+        self.runtime, self.real = solver.store.runtime, solver.store.real
         self.arrays = {**solver.store.arrays, "felt": felt}
 
     def __contains__(self, name: str) -> bool:
@@ -214,7 +214,7 @@ class ParticlesAudit:
             stored + summed(felt[:, STORED], self.env, envs),
             np.full(envs, 0.5),
         )
-        return Reading(self._state(k), self._state(k + 1), energy, acts)
+        return Reading(self._state(k), self._state(k + 1), energy, acts, s.store.runtime.precision)
 
     def _springs(self, k: int, f: int, x: np.ndarray) -> np.ndarray:
         """Energy of springs and bends, J, with the rest lengths of frame ``f``."""

@@ -5,15 +5,12 @@ solvers did is what is then missing between the velocities without contact and t
 own reading is what that is compared with.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
 from taichi_sim.core.reading import (
     ACTUATORS,
     FORCES,
     GRAVITY,
-    ROUNDING,
     WALLS,
     Act,
     Energy,
@@ -25,6 +22,7 @@ from taichi_sim.core.reading import (
     summed,
     work_only,
 )
+from taichi_sim.solvers.rigid.attitude import lift, matrices
 from taichi_sim.solvers.rigid.drive import (
     BOUND,
     PUSH,
@@ -37,30 +35,6 @@ from taichi_sim.solvers.rigid.twist import FREE, NOW
 
 #: What holds bodies that hang on the world.
 JOINTS = "joints to the world"
-
-
-def _rotations(q: np.ndarray) -> np.ndarray:
-    """(n, 3, 3) of angles (n, 1) or quaternions (n, 4) of any length."""
-    out = np.tile(np.eye(3), (len(q), 1, 1))
-    if q.shape[1] == 1:
-        c, s = np.cos(q[:, 0]), np.sin(q[:, 0])
-        out[:, 0, 0], out[:, 0, 1], out[:, 1, 0], out[:, 1, 1] = c, -s, s, c
-        return out
-    w, v, s = q[:, 0], q[:, 1:], 2.0 / np.sum(q**2, axis=1)
-    cross = np.cross(np.eye(3)[None], v[:, None, :])
-    inner = v[:, :, None] * v[:, None, :] + w[:, None, None] * cross - np.sum(v**2, axis=1)[:, None, None] * np.eye(3)
-    return np.eye(3) + s[:, None, None] * inner
-
-
-def _moments(i: np.ndarray) -> np.ndarray:
-    """(n, 3, 3) inertia in body axes; nothing turns about x and y in two dimensions."""
-    out = np.zeros((len(i), 3, 3))
-    if i.shape[1] == 1:
-        out[:, 2, 2] = i[:, 0]
-        return out
-    for column, (a, b) in enumerate(((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))):
-        out[:, a, b] = out[:, b, a] = i[:, column]
-    return out
 
 
 class RigidAudit:
@@ -81,8 +55,10 @@ class RigidAudit:
     def _moved(self, k: int) -> tuple[np.ndarray, ...]:
         """Places, velocities, spins, moments in world axes of slot ``k``."""
         x, v, w = (np.asarray(self.solver.store.view(name)[k], np.float64) for name in ("position", "velocity", "spin"))
-        R = _rotations(np.asarray(self.solver.store.view("rotation")[k], np.float64))
-        return lifted(x), lifted(v), lifted_turn(w), R @ _moments(self._array("inertia")) @ R.transpose(0, 2, 1)
+        R = np.tile(np.eye(3), (len(x), 1, 1))
+        dim = self.solver.plan.dim
+        R[:, :dim, :dim] = matrices(np.asarray(self.solver.store.view("rotation")[k], np.float64), dim)
+        return lifted(x), lifted(v), lifted_turn(w), R @ lift(self._array("inertia")) @ R.transpose(0, 2, 1)
 
     def _state(self, k: int) -> State:
         m, (x, v, w, I) = self._array("mass"), self._moved(k)
@@ -110,8 +86,8 @@ class RigidAudit:
         if force.any() or torque.any():
             acts.append(act(FORCES, self.env, envs, x, force, mid, torque, turning, source=True))
         free_v, free_w = self._column(FREE) if self.other is not None else (v, w)  # not there after the next line
-        wall_push, wall_couple, push, couple, stored, off = self._contacts(k, x, v1, w1)
-        acts.append(replace(act(WALLS, self.env, envs, x, wall_push, mid, wall_couple, turning), rounding=off))
+        wall_push, wall_couple, push, couple, stored = self._contacts(k, x)
+        acts.append(act(WALLS, self.env, envs, x, wall_push, mid, wall_couple, turning))
         push, couple = push + wall_push, couple + wall_couple
         if p.jointed:
             work, springs = self._joints(k, f, length[:: p.bodies])
@@ -120,8 +96,7 @@ class RigidAudit:
         if self.other is not None and not p.jointed:
             left = m[:, None] * (v1 - free_v) - push
             left_turn = np.einsum("nij,nj->ni", I, w1 - free_w) - couple
-            found = act(self.other, self.env, envs, x, left, mid, left_turn, turning)
-            acts.append(replace(found, rounding=off))
+            acts.append(act(self.other, self.env, envs, x, left, mid, left_turn, turning))
         state, end = self._state(k), self._state(k + 1)
         if self.hangs:
             lost, lost_turn = end.momentum - state.momentum, end.turn - state.turn
@@ -139,7 +114,8 @@ class RigidAudit:
         )  # fmt: skip
         unknown = "trees carry momentum on in the middle of a step" if p.jointed else ""
         blind = "free spin is of second order in the step" if p.dim == 3 else ""
-        return Reading(state, end, energy, acts, unknown, unknown or blind, "what closures store" * bool(p.closures))
+        loops = "what closures store" if p.closures else ""
+        return Reading(state, end, energy, acts, "f64", unknown, unknown or blind, loops)
 
     def _column(self, column: int) -> tuple[np.ndarray, np.ndarray]:
         """Velocities and spins of one column of the last step's velocity problem, where nothing was launched since."""
@@ -155,10 +131,8 @@ class RigidAudit:
         _x, v, w, _I = self._moved(k + 1)
         return v, w
 
-    def _contacts(self, k: int, x: np.ndarray, v: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Impulses and couples on all bodies (n, 3) by the world, and by each other; the energy contacts hold, J; and
-        how far those of the world may be off: the slope of the law (of friction that sticks, above all) times the
-        rounding of velocities.
+    def _contacts(self, k: int, x: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Impulses and couples on all bodies (n, 3) by the world, and by each other; and the energy contacts hold, J.
 
         Where impacts split a step their stiffness is not that of contact, and nothing is taken to be stored.
         """
@@ -173,15 +147,9 @@ class RigidAudit:
                 np.add.at(push, on, sign[:, None] * gamma)
                 np.add.at(couple, on, np.cross(point - x[on], sign[:, None] * gamma))
             sums += [push, couple]
-        names = ("stiffness", "friction", "stiction")
-        stiff, mu, vs = (self._array(name).reshape(p.envs, -1)[found.env, found.surface] for name in names)
+        stiff = self._array("stiffness").reshape(p.envs, -1)[found.env, found.surface]
         depth = np.minimum(found.gap, 0.0) if p.events is None else 0.0 * found.gap
-        pressed = np.abs(np.sum(found.normal * found.impulse, axis=1))
-        slope = alone * (stiff * self._array("dt")[found.env] ** 2 + 2.0 * mu * pressed / vs)
-        speed = np.linalg.norm(v[a], axis=1) + np.linalg.norm(w[a], axis=1) * np.linalg.norm(point - x[a], axis=1)
-        off = ROUNDING[self.solver.store.runtime.precision] * slope * speed
-        off = np.stack([off, off * np.linalg.norm(point, axis=1)], axis=1)
-        return *sums, summed(0.5 * stiff * depth**2, found.env, p.envs), summed(off, found.env, p.envs)
+        return *sums, summed(0.5 * stiff * depth**2, found.env, p.envs)
 
     def _armature(self, k: int, part: np.ndarray) -> np.ndarray:
         """Kinetic energy of what drives joints, J."""
