@@ -34,6 +34,13 @@ class Tally:
     turn_size: np.ndarray
     derived: bool
 
+    @classmethod
+    def begin(cls, one: Act) -> "Tally":
+        """Of nothing yet."""
+        vectors, numbers = one.impulse.shape, one.size.shape
+        zeros = np.zeros(vectors), np.zeros(vectors), np.zeros(numbers), np.zeros(numbers), np.zeros(numbers)
+        return cls(*zeros, one.derived)
+
     def add(self, one: Act) -> None:
         """One step more."""
         self.impulse += one.impulse
@@ -71,8 +78,7 @@ class Account:
         self.precision, self.unknown, self.unknown_turn = (reading.precision, reading.unknown, reading.unknown_turn)
         for one in reading.acts:
             if one.by not in self.acts:
-                zeros = [np.zeros_like(p) for p in (one.impulse, one.turn, one.work, one.work, one.work)]
-                self.acts[one.by] = Tally(*zeros, one.derived)
+                self.acts[one.by] = Tally.begin(one)
             self.acts[one.by].add(one)
 
 
@@ -229,7 +235,7 @@ class Ledger:
             "steps": len(self.times),
             "acts": [
                 {"on": name, "by": by, "impulse": a.impulse.tolist(), "turn": a.turn.tolist(),
-                 "work": np.where(np.isnan(a.work), None, a.work).tolist(), "derived": a.derived}
+                 "work": [None if np.isnan(w) else float(w) for w in a.work], "derived": a.derived}
                 for name, account in self.accounts.items() for by, a in account.acts.items()
             ],
             "momentum": [check(c) for c in (*self.pairs(), *self.solvers())],
@@ -246,7 +252,7 @@ def _worst(what: str, unit: str, sums: np.ndarray, scale: np.ndarray, allowed: f
     return max(checks, key=lambda c: c.share)
 
 
-def rows(ledger: Ledger, dim: int) -> tuple[list[Sequence[str]], list[Sequence[str]]]:
+def rows(ledger: Ledger, dim: int) -> tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]]:
     """What acted on whom in the first environment, and the tests, as rows of two tables."""
     acts = [
         (name, by, _vector(a.impulse[0, :dim]), _vector(a.turn[0, 2:] if dim == 2 else a.turn[0]),

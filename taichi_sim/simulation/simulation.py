@@ -106,9 +106,12 @@ class Simulation(Quantities):
     ) -> Ledger:
         """Run the rollout, to the same bits as :meth:`run`, and balance momentum and energy over every substep.
 
-        Slower than :meth:`run`: every substep is read on the host. Not inside a ``ti.ad.Tape``. Raises as :meth:`run`.
+        Slower than :meth:`run`: every substep is read on the host. ``RuntimeError`` inside a ``ti.ad.Tape``; raises
+        otherwise as :meth:`run`.
         """
         world, ledger, at = self._alive(), Ledger(self.precision), 0
+        if recording():
+            raise RuntimeError("audit() inside a ti.ad.Tape is not differentiated; call it outside, run() within")
 
         def stored(k: int) -> np.ndarray:
             soft = self.model.continuum
