@@ -50,7 +50,7 @@ class RigidAudit:
         self.hangs |= any(-1 in row[1:] for row in p.closures)
 
     def _array(self, name: str) -> np.ndarray:
-        return np.asarray(self.solver.store.view(name), np.float64)
+        return np.array(self.solver.store.view(name), np.float64)  # a copy: reading contacts writes into some
 
     def _moved(self, k: int) -> tuple[np.ndarray, ...]:
         """Places, velocities, spins, moments in world axes of slot ``k``."""
