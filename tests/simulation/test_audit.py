@@ -96,10 +96,10 @@ def test_a_ball_on_a_block_and_a_floor_in_space():
         "format": 1, "dim": 3, "duration": 0.02, "frame_dt": 0.01, "gravity": [0.0, 0.0, -9.81],
         "domain": {"upper": [1.0, 1.0, 1.0], "spacing": 0.1, "walls": {"default": {"kind": "separate"}}},
         "materials": {"jelly": {"law": "neo_hookean", "density": 1e3, "youngs_modulus": 2e4, "poissons_ratio": 0.3}},
-        "bodies": {"block": {"shape": {"kind": "box", "lower": [0.2, 0.4, 0.0], "upper": [0.395, 0.6, 0.2]},
+        "bodies": {"block": {"shape": {"kind": "box", "lower": [0.2, 0.4, 0.0], "upper": [0.4, 0.6, 0.2]},
                              "material": "jelly"}},
         "rigid": {"ball": {"shape": {"kind": "sphere", "center": [0.5, 0.5, 0.1], "radius": 0.1}, "mass": 5.0,
-                           "velocity": [-1.0, 0.0, 0.0]}},
+                           "velocity": [-3.0, 0.0, 0.0]}},
     }  # fmt: skip
     ledger = audit(Scene.from_dict(table))
     assert not ledger.failures, ledger.failures
