@@ -16,9 +16,11 @@ from taichi_sim.core.errors import short, unknown
 from taichi_sim.core.given import real_numbers, text
 from taichi_sim.io.hashing import state_hash
 from taichi_sim.scene.paths import design_variables
+from taichi_sim.simulation.audit import Ledger
 from taichi_sim.simulation.mechanism import Mechanism
 from taichi_sim.simulation.quantities import Quantities
 from taichi_sim.simulation.turns import exclusive, waiting
+from taichi_sim.simulation.watch import Watch
 from taichi_sim.timeline.tape import on_tape, open_tape, recording
 
 #: Relative step of a central difference: about the cube root of the precision's rounding.
@@ -97,6 +99,41 @@ class Simulation(Quantities):
         Raises :class:`RolloutError` naming step, body, particle and position if it cannot be trusted.
         """
         self._run(record, progress)
+
+    @exclusive
+    def audit(
+        self, record: "bool | Sequence[str]" = False, progress: Callable[[int, int], None] | None = None
+    ) -> Ledger:
+        """Run the rollout, to the same bits as :meth:`run`, and balance momentum and energy over every substep.
+
+        Slower than :meth:`run`: every substep is read on the host. ``RuntimeError`` inside a ``ti.ad.Tape``; raises
+        otherwise as :meth:`run`.
+        """
+        world, ledger, at = self._alive(), Ledger(self.precision), 0
+        if recording():
+            raise RuntimeError("audit() inside a ti.ad.Tape is not differentiated; call it outside, run() within")
+
+        def stored(k: int) -> np.ndarray:
+            soft = self.model.continuum
+            assert soft is not None
+            F = soft.look(world.solvers["continuum"], k, ("F",))["F"]
+            return np.array([self._energy(F, e).sum() for e in range(self.envs)])
+
+        watch = Watch(world, stored)
+
+        def look(k: int) -> None:
+            nonlocal at
+            ledger.add(at * self.dt, watch.read(k))
+            at += 1
+
+        world.watch = look
+        try:
+            self._forward(self.model.judge.terms, False, record, progress)
+        finally:
+            world.watch = None
+            watch.close()
+        self._fill_user_arrays()
+        return ledger
 
     def _run(self, record: "bool | Sequence[str]", progress: Callable[[int, int], None] | None) -> None:
         self._alive()
