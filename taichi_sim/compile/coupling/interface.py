@@ -10,13 +10,13 @@ from taichi_sim.compile.continuum.doubts import DEEP, LOOKED_AT, MANY
 from taichi_sim.compile.continuum.family import Continuum
 from taichi_sim.compile.continuum.limits import step_limit
 from taichi_sim.compile.coupling.skins import Contact, Skins, pieces_of
-from taichi_sim.compile.rigid.attitude import matrices
 from taichi_sim.compile.rigid.family import RigidFamily
 from taichi_sim.scene.rigid import RigidGeometry
 from taichi_sim.solvers.coupling.arrays import CouplingPlan, footprint
 from taichi_sim.solvers.coupling.colliders import Colliders, default_skin
 from taichi_sim.solvers.coupling.stepper import Coupling
 from taichi_sim.solvers.mpm.solver import MpmSolver
+from taichi_sim.solvers.rigid.attitude import matrices
 from taichi_sim.solvers.rigid.solver import RigidSolver
 from taichi_sim.solvers.shapes.samples import BEYOND
 from taichi_sim.timeline.schedule import Costs
@@ -36,10 +36,10 @@ class Interface:
     base: dict[str, float]
     pool: int
 
-    def costs(self, precision: str) -> Costs:
+    def costs(self) -> Costs:
         """Bytes of its arrays."""
-        fixed = footprint(self.plan, precision, 0, 0)
-        return Costs(fixed, footprint(self.plan, precision, 1, self.pool) - fixed, 0)
+        fixed = footprint(self.plan, 0, 0)
+        return Costs(fixed, footprint(self.plan, 1, self.pool) - fixed, 0)
 
     def make(self, mpm: MpmSolver, rigid: RigidSolver, segment: int, plain: bool) -> Coupling:
         """The coupling of two solvers with memory for ``segment`` substeps."""

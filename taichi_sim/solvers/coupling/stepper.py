@@ -37,7 +37,7 @@ class _Joined:
     """Arrays of several stores under one roof; those of the MPM solver are called ``mpm_…``."""
 
     def __init__(self, mpm: Store, *others: Store) -> None:
-        self.runtime = mpm.runtime
+        self.runtime, self.real = mpm.runtime, ti.f64
         self.arrays: dict[str, ti.Ndarray] = {}
         for name, array in mpm.arrays.items():
             self.arrays[f"d_mpm_{name[2:]}" if name.startswith("d_") else f"mpm_{name}"] = array
@@ -60,7 +60,7 @@ class Coupling:
     def __init__(self, plan: CouplingPlan, mpm: MpmSolver, rigid: RigidSolver, pool: int, plain: bool = False) -> None:
         self.plan, self.mpm, self.rigid = plan, mpm, rigid
         self.store = Store(mpm.store.runtime, declare(plan.dim), domain_sizes(plan, mpm.store.slots), plan.dim,
-                           mpm.store.slots, 1, 1)  # fmt: skip
+                           mpm.store.slots, 1, 1, double=True)  # fmt: skip
         self._plain = plain
         self._bound: dict[str, Launch] = {}
         store, colliders = self.store, len(plan.colliders)
@@ -75,7 +75,7 @@ class Coupling:
 
     def _make_pool(self, pool: int) -> None:
         p = self.plan
-        self.pool = Store(self.store.runtime, POOL_ARRAYS, {"pool": p.envs * pool}, p.dim, 1, 1, 1)
+        self.pool = Store(self.store.runtime, POOL_ARRAYS, {"pool": p.envs * pool}, p.dim, 1, 1, 1, double=True)
         counts = [len(p.colliders), p.rows, p.room, pool, p.laws, p.partitions, p.particles]
         self.store.write("counts", np.array(counts, np.int32))
         self._bound.clear()

@@ -200,6 +200,8 @@ def declare(dim: int) -> tuple[Array, ...]:
         scratch("closure", (3,), "closures", "kind, A, B", "int"),
         scratch("contact", (17,), "room", "contacts of the step, columns of geometry.py"),
         scratch("contact_body", (2,), "room", "their bodies A and B, -1 for the world", "int"),
+        scratch("push", (3,), "room", "impulses of contacts that were read again, on A"),
+        scratch("told", (2,), "env", "of contacts that were read again: slot they are taped in, their number", "int"),
         scratch("taped", (4,), ("slot", "room"), "contacts of every step: kind, features of A and B, surface", "int"),
         scratch("taped_count", (3,), ("slot", "env"), "contacts of every step, factorisations, law (law.py)", "int"),
         scratch("chain", (2,), ("slot", "env"), "pieces of every step: first slot in the pool, impacts", "int"),
@@ -273,17 +275,17 @@ def domain_sizes(p: RigidPlan, slots: int) -> dict[str, int]:
     }
 
 
-def footprint(plan: RigidPlan, precision: str, frames: int, slots: int) -> int:
+def footprint(plan: RigidPlan, frames: int, slots: int) -> int:
     """Bytes the solver's arrays will take."""
     sizes = domain_sizes(plan, slots)
     total = 0
     for a in declare(plan.dim):
         count = int(np.prod(a.domain_shape(sizes), dtype=np.int64))
-        each = a.bytes_each(precision, plan.dim)
+        each = a.bytes_each("f64", plan.dim)
         lead = {"state": sizes["slot"], "input": frames}.get(a.role, 1)
         total += lead * count * each
         if a.role == "state" and a.differentiable:
             total += count * each
-        elif a.role in ("param", "input"):  # adjoints of parameters are always f64
-            total += lead * count * each * (2 if precision == "f32" else 1)
+        elif a.role in ("param", "input"):
+            total += lead * count * each
     return total

@@ -5,17 +5,18 @@ import numpy as np
 from taichi_sim.core.launch import Launch
 from taichi_sim.core.store import Store
 from taichi_sim.runtime import Runtime
-from taichi_sim.solvers.rigid import kernels, tree_kernels
+from taichi_sim.solvers.rigid import kernels, readings, tree_kernels
 from taichi_sim.solvers.rigid.arrays import RigidPlan, declare, domain_sizes
+from taichi_sim.solvers.rigid.sensing import Contacts, read_contacts
 
 #: What went wrong in a rollout; ``flag[e, 0]`` and :class:`RigidTrouble`.
 UNSOLVED, CROWDED, NOT_FINITE, RATTLING = 1, 2, 3, 4
 
 #: Residual of the velocity problem beside the size of its terms (``√J``, metric of the inverse mass).
-TOLERANCE = {"f64": 1e-12, "f32": 1e-5}
+TOLERANCE = 1e-12
 
 #: Stiffness of an impact times the contact's inverse mass, and the resolution of its time in steps (``impact``).
-IMPACT = {"f64": (1e6, 1e-14), "f32": (1e4, 1e-6)}
+IMPACT = (1e6, 1e-14)
 
 #: Gap below which a contact is looked at whatever the speed, m.
 MARGIN = 1e-3
@@ -43,7 +44,9 @@ class RigidTrouble(Exception):
 class RigidSolver:
     """State, parameters and launches of one compiled scene; a :class:`~taichi_sim.timeline.timeline.Stepper`.
 
-    ``slots`` is one more than the longest segment, ``substeps`` the number of steps in a frame.
+    ``slots`` is one more than the longest segment, ``substeps`` the number of steps in a frame. Everything is computed
+    in double precision, whatever the runtime's: the slope of friction that sticks is 10⁴ to 10⁸ times a mass, which
+    leaves single precision no digits of the velocities it has to find.
     """
 
     def __init__(
@@ -53,7 +56,7 @@ class RigidSolver:
         self.substeps = substeps
         self.start = 0
         sizes = domain_sizes(plan, slots)
-        self.store = Store(runtime, declare(plan.dim), sizes, plan.dim, sizes["slot"], frames, 1)
+        self.store = Store(runtime, declare(plan.dim), sizes, plan.dim, sizes["slot"], frames, 1, double=True)
         self._slots = slots
         self._plain = plain
         self._bound: dict[str, Launch] = {}
@@ -67,7 +70,7 @@ class RigidSolver:
             t.joint_freedoms, t.coordinates, len(p.joints), len(p.closures),
         ]  # fmt: skip
         store.write("extent", np.array(counts, np.int32))
-        store.write("settings", np.array([TOLERANCE[store.runtime.precision], MARGIN, 1.0]))
+        store.write("settings", np.array([TOLERANCE, MARGIN, 1.0]))
         store.write("census", np.array([p.bounded, len(p.shapes), len(p.lines), len(p.grids)], np.int32))
         for name, values in (
             ("shape", p.shapes), ("line", p.lines), ("point_body", p.point_body), ("plane_body", p.plane_body),
@@ -78,7 +81,7 @@ class RigidSolver:
             if len(values):
                 store.write(name, np.array(values, np.int32))
         if p.events:
-            settings = [p.events.threshold, p.events.touch, *IMPACT[store.runtime.precision]]
+            settings = [p.events.threshold, p.events.touch, *IMPACT]
             store.write("event_settings", np.array(settings))
             store.write("pool", np.array([p.events.most, self._slots, self._slots + p.pool(self._slots)], np.int32))
         inputs = [a.name for a in store.specs.values() if a.role == "input"]
@@ -89,8 +92,9 @@ class RigidSolver:
             p = self.plan
             fixed = {"dim": p.dim, "met": p.met, "trees": p.jointed, "loops": bool(p.closures)}
             fixed |= {"alone": p.jointed and p.envs == 1, "events": bool(p.events)}
-            op = getattr(tree_kernels if p.jointed and not name.startswith("segment") else kernels,
-                         name.removesuffix("_adjoint"))  # fmt: skip
+            op_name = name.removesuffix("_adjoint")
+            room = tree_kernels if p.jointed and op_name != "segment" else kernels
+            op = getattr(readings if op_name in readings.NAMES else room, op_name)
             bind = op.bind_adjoint if name.endswith("_adjoint") else op.bind
             self._bound[name] = bind(self.store, self._plain, **fixed)
         return self._bound[name]
@@ -194,7 +198,7 @@ class RigidSolver:
         self._synchronise(k, "_adjoint")
 
     def _synchronise(self, k: int, way: str) -> None:
-        f = min(max(0, self.start + k - 1) // self.substeps, self.store.view("force").shape[0] - 1)
+        f = self.frame_of(max(-self.start, k - 1))
         if not self.plan.jointed:
             self._launch(f"synchronise{way}")(self.plan.envs, self.plan.bodies, k, f)
             return
@@ -205,6 +209,39 @@ class RigidSolver:
             self._links("place_adjoint", k)
         else:
             self._links("follow", k)
+
+    def contacts(self, k: int) -> Contacts:
+        """What contacts did in the step to slot ``k``, read again from the tape: a run costs no more for it."""
+        return read_contacts(self, k)
+
+    def press(self, k: int, turn: int = 0) -> None:
+        """Contacts of the step from slot ``k`` and their impulses into ``contact`` and ``push``: of its last piece but
+        ``turn`` where impacts have split it."""
+        if self.plan.jointed:
+            self._links("place", k)
+        self._launch("press")(self.plan.envs, k, self.frame_of(k), turn)
+
+    def press_adjoint(self, k: int, force: np.ndarray, late: bool) -> None:
+        """Of contact forces on bodies on joints (envs, bodies, dim) in the step from slot ``k``: added to the adjoint
+        of slot ``k + 1`` where ``late``, else to that of slot ``k`` and of parameters."""
+        self.store.write("velocity_out", force.reshape(-1, self.plan.dim))
+        self._links("place", k)
+        self._launch("press_adjoint")(self.plan.envs, k, int(late))
+        if not late:
+            self._links("place_adjoint", k)
+
+    def strain(self, k: int) -> None:
+        """What acts along joints in the step from slot ``k`` into ``rate_out``, N m or N."""
+        self._launch("strain")(self.plan.envs, k, self.frame_of(k))
+
+    def strain_adjoint(self, k: int, effort: np.ndarray, late: bool) -> None:
+        """Adjoint of :meth:`strain` (envs, joint freedoms); ``late`` as in :meth:`press_adjoint`."""
+        self.store.write("rate_out", effort.reshape(-1))
+        self._launch("strain_adjoint")(self.plan.envs, k, self.frame_of(k), int(late))
+
+    def frame_of(self, k: int) -> int:
+        """Row of the inputs in the step from slot ``k``."""
+        return min((self.start + k) // self.substeps, self.store.view("force").shape[0] - 1)
 
     def clear_adjoints(self) -> None:
         """Set every adjoint to zero, before a backward sweep."""
