@@ -15,7 +15,7 @@ def sink(cells: int) -> tuple[np.ndarray, np.ndarray]:
     spacing = RADIUS / cells
     ball = {"kind": "sphere", "center": [SIZE / 2] * 3, "radius": RADIUS}
     scene = tank(ball, ball, RATIO * DENSITY, [SIZE, SIZE + 4 * spacing, SIZE], SIZE, spacing, BULK, 0.1)
-    with ts.Simulation(scene, precision="f32") as sim:
+    with ts.Simulation(scene, precision="f32", memory="1 GB") as sim:
         sim.run(record=["rigid.body.velocity"])
         assert sim.rollout is not None
         return sim.rollout.times, -sim.rollout.observed["rigid.body.velocity"][:, 1]
