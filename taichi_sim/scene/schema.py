@@ -127,6 +127,10 @@ class Domain(Table, kw_only=True):
         return tuple(int(n) for n in np.rint(extent / self.step()))
 
 
+#: Contact-gradient policies (``solvers.rigid.softening``, which says when to use which).
+CONTACT_GRADIENTS = ("exact", "event", "smoothed", "distance")
+
+
 class SolverSettings(Table, kw_only=True):
     """How time and space are stepped. Nothing here needs to be given."""
 
@@ -139,6 +143,15 @@ class SolverSettings(Table, kw_only=True):
     ] = 0.5
     sort_every: Annotated[int, other("int", "substeps between sorts of the particles", low=1)] = 10
     partitions: Annotated[int, other("int", "private grid copies (decides the bits)", low=1, high=64)] = 2
+    contact_gradient: Annotated[
+        str,
+        other(
+            "choice",
+            "law of rigid contact in the backward sweep: the simulated one (exact; event: of bodies that rebound), a "
+            "softer one (smoothed), or one that already pushes before touch (distance)",
+            choices=CONTACT_GRADIENTS,
+        ),
+    ] = "exact"
 
 
 class Material(Kinded, kw_only=True):

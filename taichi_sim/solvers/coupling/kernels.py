@@ -190,8 +190,8 @@ def answer(
 @ti.kernel
 def answer_adjoint(
     dim: ti.template(), entering: ti.template(), rotation: A2, velocity: A2, spin: A2, dt: A1, turned_bar: A1,
-    inertia_world: A1, heft: A1, dof: A2, matrix: A1, contact: A1, contact_body: A1, taped_count: A2, extent: A1,
-    d_position: A1, d_rotation: A1, d_velocity: A1, d_spin: A1, d_kick: A1, d_dt: A1, row: A1, row_body: A1,
+    inertia_world: A1, heft: A1, dof: A2, matrix: A1, contact: A1, contact_body: A1, taped_count: A2, settings: A1,
+    extent: A1, d_position: A1, d_rotation: A1, d_velocity: A1, d_spin: A1, d_kick: A1, d_dt: A1, row: A1, row_body: A1,
     row_count: A1, counts: A1, mpm_material: A1, d_mpm_v: A1, envs: ti.i32, k: ti.i32,
 ):
     """From the adjoint of slot ``k + 1`` and of the velocities after contact to ``z`` in DELTA."""
@@ -210,8 +210,8 @@ def answer_adjoint(
                 d_velocity[b] = d_velocity[b] * 0.0
                 d_spin[b] = d_spin[b] * 0.0
             pull_adjoint(dim, e, extent[0], dof, mpm_material, d_mpm_v, row, row_body, row_count, counts)
-            solve_adjoint(dim, ti.static(unjointed(dof)), e, extent, taped_count[k, e][0], taped_count[k, e][2], dof,
-                          matrix, contact, contact_body, heft, inertia_world, entering,
+            solve_adjoint(dim, ti.static(unjointed(dof)), e, extent, taped_count[k, e][0], taped_count[k, e][2], 0,
+                          dt[e], settings, dof, matrix, contact, contact_body, heft, inertia_world, entering,
                           (row, row_body, row_count, counts))
 
 

@@ -7,6 +7,7 @@ from taichi_sim.core.store import Store
 from taichi_sim.runtime import Runtime
 from taichi_sim.solvers.rigid import kernels, tree_kernels
 from taichi_sim.solvers.rigid.arrays import RigidPlan, declare, domain_sizes
+from taichi_sim.solvers.rigid.softening import POLICIES
 
 #: What went wrong in a rollout; ``flag[e, 0]`` and :class:`RigidTrouble`.
 UNSOLVED, CROWDED, NOT_FINITE, RATTLING = 1, 2, 3, 4
@@ -19,6 +20,9 @@ IMPACT = (1e6, 1e-14)
 
 #: Gap below which a contact is looked at whatever the speed, m.
 MARGIN = 1e-3
+
+#: The same where gaps push in the backward sweep, in units of their range: there the push is 1/400 of the stiffness.
+SEEN = 10.0
 
 
 class RigidTrouble(Exception):
@@ -69,7 +73,8 @@ class RigidSolver:
             t.joint_freedoms, t.coordinates, len(p.joints), len(p.closures),
         ]  # fmt: skip
         store.write("extent", np.array(counts, np.int32))
-        store.write("settings", np.array([TOLERANCE, MARGIN, 1.0]))
+        policy = POLICIES[p.contact_gradient]
+        store.write("settings", np.array([TOLERANCE, max(MARGIN, SEEN * policy[3]), 1.0, *policy]))
         store.write("census", np.array([p.bounded, len(p.shapes), len(p.lines), len(p.grids)], np.int32))
         for name, values in (
             ("shape", p.shapes), ("line", p.lines), ("point_body", p.point_body), ("plane_body", p.plane_body),
