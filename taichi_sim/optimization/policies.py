@@ -29,7 +29,7 @@ def compare_policies(
     ``samples`` environments as there are policies. Raises ``ValueError`` for a scene without rigid bodies.
     """
     scene = scene if hasattr(scene, "to_dict") else Scene.load(scene)
-    if not scene.rigid and not scene.robots:
+    if not scene.rigid:
         raise ValueError("contact-gradient policies are of rigid bodies ([rigid.NAME], [robots.NAME]); there are none")
     found = {}
     for policy in CONTACT_GRADIENTS:

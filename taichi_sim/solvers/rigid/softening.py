@@ -7,8 +7,10 @@ and steadier. Nothing of a policy enters the forward pass.
 ``exact``     that of the law simulated; the default, and what parameters are identified with.
 ``event``     the same where bodies rebound: their impacts are events whose instants depend on everything (time of
               impact). Refused where none does: compliant contact has no instant.
-``smoothed``  stiffness divided by 20, damping of at least 10 s/m, stiction speed of at least 2 cm/s, at the normal
-              impulse of the exact law: for stiff, lightly damped contact, whose exact gradients explode.
+``smoothed``  stiffness divided by 100, damping of at least 10 s/m, stiction speed of at least 2 cm/s, at the normal
+              impulse of the exact law: for stiff, lightly damped contact, whose exact gradients explode. (A tumbling
+              cube at 10⁶ N/m and 0.5 s/m, 40 frames: the standard deviation of gradients over nearby starts falls from
+              5.4 to 0.3 at a trend of 0.3, their mean's cosine with it rises from 0.60 to 0.99.)
 ``distance``  the same, and gaps of about a millimetre already push: ``(x)₊`` becomes ``(x + √(x² + (ε/h)²))/2``, for
               searches that begin before anything touches. The most biased one.
 
@@ -26,8 +28,8 @@ from taichi_sim.solvers.rigid.twist import NOW
 POLICIES: dict[str, tuple[float, float, float, float]] = {
     "exact": (1.0, 0.0, 0.0, 0.0),
     "event": (1.0, 0.0, 0.0, 0.0),
-    "smoothed": (0.05, 10.0, 0.02, 0.0),
-    "distance": (0.05, 10.0, 0.02, 1e-3),
+    "smoothed": (0.01, 10.0, 0.02, 0.0),
+    "distance": (0.01, 10.0, 0.02, 1e-3),
 }
 
 #: Where the four stand in ``settings``.
