@@ -38,6 +38,7 @@ _WHERE = {
             "Field",
             "Actuator",
             "Signal",
+            "Sensor",
             "Objective",
             "Design",
             "Camera",
