@@ -21,7 +21,7 @@ class CouplingPlan:
 
     ``colliders`` are (kind of shape, body), -1 for the world; those of a body stand together. ``rows`` are the material
     rows of an environment's particles, ``samples`` all lattice samples of sampled shapes, ``room`` the most contacts
-    of one substep and environment.
+    of one substep and environment, ``band`` (m) the distance beyond touch at which a particle is looked at.
     """
 
     dim: int
@@ -33,6 +33,7 @@ class CouplingPlan:
     colliders: tuple[tuple[int, int], ...]
     samples: int
     room: int
+    band: float
 
 
 def _skin(name: str, unit: str, doc: str) -> Array:
