@@ -17,6 +17,7 @@ from taichi_sim.solvers.coupling.arrays import CouplingPlan, footprint
 from taichi_sim.solvers.coupling.colliders import Colliders, default_skin
 from taichi_sim.solvers.coupling.stepper import Coupling
 from taichi_sim.solvers.mpm.solver import MpmSolver
+from taichi_sim.solvers.particles.solver import ParticlesSolver
 from taichi_sim.solvers.rigid.solver import RigidSolver
 from taichi_sim.solvers.shapes.samples import BEYOND
 from taichi_sim.timeline.schedule import Costs
@@ -28,22 +29,23 @@ Bounds = dict[str, tuple[np.ndarray, np.ndarray]]
 @dataclass
 class Interface:
     """Colliders of the rigid bodies that continua touch. ``pool`` is the room for contacts, a substep and environment,
-    that is there at the start; it grows where it does not suffice."""
+    that is there at the start; it grows where it does not suffice. ``host`` is the family of what touches."""
 
     plan: CouplingPlan
     colliders: Colliders
     skins: Skins
     base: dict[str, float]
     pool: int
+    host: str = "continuum"
 
     def costs(self, precision: str) -> Costs:
         """Bytes of its arrays."""
         fixed = footprint(self.plan, precision, 0, 0)
         return Costs(fixed, footprint(self.plan, precision, 1, self.pool) - fixed, 0)
 
-    def make(self, mpm: MpmSolver, rigid: RigidSolver, segment: int, plain: bool) -> Coupling:
+    def make(self, host: MpmSolver | ParticlesSolver, rigid: RigidSolver, segment: int, plain: bool) -> Coupling:
         """The coupling of two solvers with memory for ``segment`` substeps."""
-        coupling = Coupling(self.plan, mpm, rigid, self.pool * (segment + 1), plain)
+        coupling = Coupling(self.plan, host, rigid, self.pool * (segment + 1), plain)
         self.colliders.fill(coupling, self.base)
         return coupling
 
