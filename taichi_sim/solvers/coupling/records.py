@@ -12,6 +12,7 @@ The order of contacts is that of particles in memory: it depends on neither thre
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.coupling.arrays import (
     ALPHA,
+    ARM,
     BAR,
     BIAS,
     COLLIDERS,
@@ -33,7 +34,7 @@ from taichi_sim.solvers.coupling.law import meet_adjoint
 from taichi_sim.solvers.rigid.geometry import column3
 from taichi_sim.solvers.rigid.geometry import place as centre_of
 from taichi_sim.solvers.rigid.rotation import flat, lift
-from taichi_sim.solvers.rigid.twist import DELTA, NOW, body_motion
+from taichi_sim.solvers.rigid.twist import DELTA, NOW, VELOCITY_BAR, ZED_BAR, add_wrench, body_motion
 from taichi_sim.solvers.shapes.distance import (
     BOX,
     CAPSULE,
@@ -212,8 +213,8 @@ def ask(gap, rate, cap, h):
 
 
 @ti.func
-def set_rows(dim: ti.template(), sampled: ti.template(), e, k, epoch, bodies, position: ti.template(),
-             dt: ti.template(), mpm_x: ti.template(), mpm_v: ti.template(), mpm_id: ti.template(),
+def set_rows(dim: ti.template(), sampled: ti.template(), e, k, epoch, bodies, held: ti.template(),
+             position: ti.template(), dt: ti.template(), mpm_x: ti.template(), mpm_v: ti.template(), mpm_id: ti.template(),
              mpm_tag: ti.template(), mpm_material: ti.template(), mpm_gravity: ti.template(), size: ti.template(),
              skin_friction: ti.template(), skin_stiction: ti.template(), skin_offset: ti.template(),
              skin_rate: ti.template(), skin_cap: ti.template(), skin_compliance: ti.template(),
@@ -221,13 +222,16 @@ def set_rows(dim: ti.template(), sampled: ti.template(), e, k, epoch, bodies, po
              frame: ti.template(), origin: ti.template(), band: ti.template(), counts: ti.template(),
              record: ti.template(), span: ti.template(), row: ti.template(), row_body: ti.template(),
              row_count: ti.template()):
-    """Geometry and law of the contacts on the tape of slot ``k``."""
+    """Geometry and law of the contacts on the tape of slot ``k``. A body that is held is to a particle what the world
+    is, but for where it is."""
     colliders, rows, h = counts[COLLIDERS], counts[ROWS], dt[e]
     row_count[e] = span[k, e][1]
     for j in range(span[k, e][1]):
         i, r = e * counts[ROOM] + j, record[span[k, e][0] + j]
         p, c, sharing, rank = r[0], r[1], r[2], r[3]
         at, body = e * colliders + c, collider[c][1]
+        if body >= 0:
+            body = ti.select(held[body] == 1, -1, body)
         tag = mpm_tag[mpm_id[epoch, p]][0]
         s = at * rows + tag
         x = lift(dim, mpm_x[k, p])
@@ -268,8 +272,8 @@ def particle_bars(dim: ti.template(), e, i, bodies, dof: ti.template(), mpm_mate
 
 
 @ti.func
-def set_rows_adjoint(dim: ti.template(), sampled: ti.template(), e, k, bodies, dof: ti.template(),
-                     dt: ti.template(), mpm_x: ti.template(), mpm_material: ti.template(),
+def set_rows_adjoint(dim: ti.template(), sampled: ti.template(), trees: ti.template(), e, k, bodies,
+                     dof: ti.template(), dt: ti.template(), mpm_x: ti.template(), mpm_material: ti.template(),
                      mpm_gravity: ti.template(), size: ti.template(), skin_offset: ti.template(),
                      skin_rate: ti.template(), skin_cap: ti.template(), skin_compliance: ti.template(),
                      axes: ti.template(), collider: ti.template(), sampling: ti.template(),
@@ -356,6 +360,10 @@ def set_rows_adjoint(dim: ti.template(), sampled: ti.template(), e, k, bodies, d
             arm_bar = w.cross(u_bar) + zw.cross(impulse)
             x_bar = x_bar + arm_bar
             d_position[b] = d_position[b] - flat(dim, arm_bar)
+            if ti.static(trees):  # velocities of links follow from coordinates
+                arm = column3(row, i, ARM)
+                add_wrench(dim, dof, VELOCITY_BAR, b * freedoms, -u_bar, u_bar.cross(arm))
+                add_wrench(dim, dof, ZED_BAR, b * freedoms, -impulse, impulse.cross(arm))
         d_mpm_x[p] = d_mpm_x[p] + flat(dim, x_bar)
     d_dt[e] = d_dt[e] + ti.cast(h_bar, ti.f64)
 

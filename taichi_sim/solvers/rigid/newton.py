@@ -7,7 +7,7 @@ friction is eased first. The last resort is the similar law (``law``), which is 
 on the tape. What does not converge even so is reported, and the run stops.
 
 What is not a rigid body but pushes one may enter: ``entering`` is empty or a pair of functions, which add to the
-residual and to the matrix (in terms of a body's twist and wrench) what the arrays ``others`` say.
+residual of bodies (wrenches at their velocities) and to the matrix what the arrays ``others`` say.
 
 One task works on one environment, all bodies of which form one dense problem. Its memory: ``dof``, a row for every
 degree of freedom, with the columns below.
@@ -165,7 +165,7 @@ def assemble(dim: ti.template(), J: ti.template(), e, bodies, first, count, lagg
                         at = base + row * n + place
                         matrix[at] = matrix[at] + turn * pushed.dot(row_of_jacobian(dim, j % freedoms, right))
     if ti.static(len(entering) > 0):
-        entering[1](dim, NOW, e, bodies, soft, transposed, dof, matrix, others)
+        entering[1](dim, J, NOW, e, bodies, soft, transposed, dof, matrix, others)
 
 
 @ti.func
@@ -326,4 +326,6 @@ def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, toleran
                     step = 0.4 * step
             for i in range(at, at + n):
                 J.unknown[i, column] = J.unknown[i, NOW] + step * J.unknown[i, DELTA]
+    if ti.static(J.on and len(entering) > 0):  # the last step has moved what velocities of links follow from
+        spread(dim, J.tree, e, NOW, 0, NOW)
     return converged, work
