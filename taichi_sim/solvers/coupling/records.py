@@ -68,8 +68,8 @@ def around(kind, size, sampling, lattice):
         radius = ti.sqrt(size[0] * size[0] + size[1] * size[1] + third * third)
         half = ti.Vector([size[0], size[1], size[2]])
     elif kind == GRID:
-        reach = 0.5 * lattice[3] * ti.Vector([sampling[1] - 1.0, sampling[2] - 1.0, sampling[3] - 1.0])
-        middle = ti.Vector([lattice[0], lattice[1], lattice[2]]) + reach
+        reach = 0.5 * lattice[3] * size[0] * ti.Vector([sampling[1] - 1.0, sampling[2] - 1.0, sampling[3] - 1.0])
+        middle = size[0] * ti.Vector([lattice[0], lattice[1], lattice[2]]) + reach
         radius = ti.sqrt(reach.norm_sqr())
     return middle, radius, half
 
@@ -120,7 +120,9 @@ def set_frames_adjoint(dim: ti.template(), e, c, bodies, F_bar, o_bar, turned: t
 @ti.func
 def distance(dim: ti.template(), sampled: ti.template(), c, kind, size, y, sampling: ti.template(),
              lattice_of: ti.template(), sample: ti.template()):
-    """``φ``, ``dφ/dy``, ``n`` and ``dn/dy`` of collider ``c`` at ``y`` in its axes."""
+    """``φ``, ``dφ/dy``, ``n`` and ``dn/dy`` of collider ``c`` at ``y`` in its axes. What is sampled is ``size[0]`` times
+    as large as its lattice. The samples are splines, of which these are the very derivatives: where a mesh is creased,
+    ``dn/dy`` is that of the crease as round as the lattice shows it."""
     phi, n, bend = shape_distance(kind, size, y)
     g = n
     if ti.static(sampled):
@@ -128,7 +130,9 @@ def distance(dim: ti.template(), sampled: ti.template(), c, kind, size, y, sampl
             first = ti.Vector([lattice_of[c][0], lattice_of[c][1], lattice_of[c][2]])
             sizes = ti.Vector([sampling[c][1], sampling[c][2], sampling[c][3]])
             phi, g, n, bend = sampled_distance(
-                dim, sampling[c][0], sizes, lattice_of[c][3], y - first, sample)
+                dim, sampling[c][0], sizes, lattice_of[c][3], y / size[0] - first, sample)
+            phi = size[0] * phi
+            bend = bend / size[0]
     return phi, g, n, bend
 
 
@@ -346,9 +350,13 @@ def set_rows_adjoint(dim: ti.template(), sampled: ti.template(), trees: ti.templ
         away = x - origin[at]
         F = frame[at]
         y = F.transpose() @ away
-        _phi, g, n_local, bend = distance(dim, sampled, c, collider[c][0], size[at], y, sampling, lattice_of, sample)
+        phi, g, n_local, bend = distance(dim, sampled, c, collider[c][0], size[at], y, sampling, lattice_of, sample)
         y_bar = phi_bar * g + bend.transpose() @ (F.transpose() @ n_bar)
-        d_size[at] = d_size[at] + ti.cast(shape_distance_adjoint(collider[c][0], size[at], y, y_bar, phi_bar), ti.f64)
+        size_bar = shape_distance_adjoint(collider[c][0], size[at], y, y_bar, phi_bar)
+        if ti.static(sampled):
+            if collider[c][0] == GRID:
+                size_bar[0] = (phi_bar * phi - y_bar.dot(y)) / size[at][0]
+        d_size[at] = d_size[at] + ti.cast(size_bar, ti.f64)
         x_bar = F @ y_bar
         set_frames_adjoint(dim, e, c, bodies, n_bar.outer_product(n_local) + away.outer_product(y_bar), -x_bar, turned,
                            centre, place, axes, collider, counts, turned_bar, d_position, d_centre, d_place)

@@ -333,6 +333,6 @@ def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, toleran
                     step = 0.4 * step
             for i in range(at, at + n):
                 J.unknown[i, column] = J.unknown[i, NOW] + step * J.unknown[i, DELTA]
-    if ti.static(J.on and len(entering) > 0):  # the last step has moved what velocities of links follow from
+    if ti.static(J.on):  # the last step has moved what velocities of links follow from
         spread(dim, J.tree, e, NOW, 0, NOW)
     return converged, work
