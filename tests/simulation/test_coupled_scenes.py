@@ -102,13 +102,39 @@ def test_passing_through():
         Scene.from_dict(table)
 
 
+def test_joints_and_polygons():
+    """A polygon on a driven hinge strikes the block, beside a free one."""
+    table = scene().to_dict()
+    table["rigid"]["box"]["shape"] = {"kind": "polygon", "points": [[0.4, 0.32], [0.6, 0.31], [0.62, 0.43], [0.5, 0.5]]}
+    table["rigid"]["foot"] = {"shape": {"kind": "polygon", "points": [[0.22, 0.31], [0.34, 0.32], [0.3, 0.4]]},
+                              "mass": 5.0, "velocity": [0.0, -1.0]}  # fmt: skip
+    table["joints"] = {"pin": {"kind": "hinge", "child": "box", "anchor": [0.9, 0.4], "velocity": 3.0}}
+    table["actuators"] = {
+        "m": {"kind": "motor", "joint": "pin", "strength": 20.0, "signal": {"kind": "constant", "value": 0.5}}
+    }
+    with Simulation(Scene.from_dict(table), precision="f64") as sim:
+        assert not sim.notes
+        paths = [f"rigid.box.{name}" for name in ("mass", "scale", "friction")]
+        paths += ["rigid.foot.scale", "joints.pin.anchor", "joints.pin.velocity", "actuators.m.strength",
+                  "bodies.block.position"]  # fmt: skip
+        report = sim.check_gradients("loss", paths)
+        assert report.ok, report
+        assert sim.observe("rigid.box.velocity")[1] > -0.7  # 1.2 m/s and more without the block
+
+
+def test_fixed():
+    """What is fixed is a wall to particles, with gradients by where it is."""
+    table = scene().to_dict()
+    table["rigid"]["post"] = {"shape": {"kind": "box", "lower": [0.25, 0.29], "upper": [0.33, 0.4]}, "mass": 1.0,
+                              "fixed": True, "rotation": 0.05}  # fmt: skip
+    with Simulation(Scene.from_dict(table), precision="f64") as sim:
+        report = sim.check_gradients("loss", ["rigid.post.position", "rigid.post.rotation", "rigid.box.mass"])
+        assert report.ok, report
+        assert not sim.observe("rigid.post.velocity").any()
+
+
 def test_refusals_and_notes():
     table = scene().to_dict()
-    hinge = {"kind": "hinge", "child": "box", "anchor": [0.5, 0.4]}
-    with pytest.raises(ValueError, match=r"joints\.pin: .* cannot touch continua yet; .* no_contact = \['block'\]"):
-        Simulation(Scene.from_dict({**table, "joints": {"pin": hinge}}))
-    table["rigid"]["box"]["no_contact"] = ["block"]
-    Simulation(Scene.from_dict({**table, "joints": {"pin": hinge}})).close()
     table["rigid"]["box"] |= {"no_contact": [], "restitution": 0.5}
     with pytest.raises(ValueError, match=r"rigid\.box\.restitution: .* cannot touch continua yet"):
         Simulation(Scene.from_dict(table))
@@ -144,5 +170,10 @@ def test_in_space():
         assert sim.model.limit.max_speed > 2.0
         paths = ["rigid.ball.mass", "rigid.ball.position", "rigid.ball.friction", "bodies.block.position"]
         report = sim.check_gradients("loss", paths)
+        assert report.ok, report
+        assert sim.observe("rigid.ball.velocity")[2] > -1.8
+    table["rigid"]["ball"]["shape"] = {"kind": "ellipsoid", "center": [0.5, 0.5, 0.6], "radii": [0.12, 0.1, 0.095]}
+    with Simulation(Scene.from_dict(table), precision="f64") as sim:  # a mesh
+        report = sim.check_gradients("loss", ["rigid.ball.mass", "rigid.ball.scale", "rigid.ball.rotation"])
         assert report.ok, report
         assert sim.observe("rigid.ball.velocity")[2] > -1.8

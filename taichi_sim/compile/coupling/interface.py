@@ -59,16 +59,17 @@ def interface(soft: Continuum, rigid: RigidFamily, values: Values, bounds: Bound
     """The coupling of a scene's continua and rigid bodies; ``None`` where all of them pass through each other.
 
     Contact is hard, and particles touch a quarter of their spacing from a surface. Penetration is taken back at the
-    pace of the material's waves in the scene as built. Raises ``ValueError`` for bodies on joints, and for those that
-    rebound.
+    pace of the material's waves in the scene as built. Raises ``ValueError`` for bodies that rebound, and for shapes
+    that continua do not know.
     """
     matter = soft.matter.bodies
     touched = [b for b, solid in enumerate(rigid.bodies) if not all(avoids(solid, one.name) for one in matter)]
     if not touched:
         return None
     _refuse(rigid, soft, values, bounds)
-    colliders, owner = pieces_of(rigid.bodies, touched)
     plan, envs = soft.plan, soft.plan.envs
+    reach = 0.5 * plan.spacing + max(float(one.volume.min()) for one in matter) ** (1 / plan.dim)
+    colliders, owner = pieces_of(rigid.bodies, touched, reach)
     shape = (len(owner), plan.rows)
     contact = Contact(np.full(shape, -BEYOND), np.ones(shape), np.ones(shape))
     dt, finest = float(np.min(values["dt"])), np.inf
@@ -92,11 +93,6 @@ def interface(soft: Continuum, rigid: RigidFamily, values: Values, bounds: Bound
 
 def _refuse(rigid: RigidFamily, soft: Continuum, values: Values, bounds: Bounds) -> None:
     rest = f"or no_contact = {sorted(soft.slices)} on all rigid bodies"
-    if rigid.plan.jointed:
-        name = next(iter(soft.scene.joints))
-        raise ValueError(f"joints.{name}: bodies on joints cannot touch continua yet; leave out the joints, {rest}")
-    for name in (body.name for body in rigid.bodies if body.table.fixed):
-        raise ValueError(f"rigid.{name}.fixed: what is fixed cannot touch continua yet; use an obstacle, {rest}")
     if rigid.plan.events is not None:
         paths = [f"rigid.{body.name}.restitution" for body in rigid.bodies]
         path = next(path for path in paths if values[path].any() or path in bounds)
@@ -131,7 +127,7 @@ def fastest(bodies: list[RigidGeometry], values: Values, bounds: Bounds) -> floa
 
 def overlap_notes(soft: Continuum, rigid: RigidFamily, values: Values) -> list[str]:
     """Continua that start inside rigid bodies, in the first environment."""
-    x, motion = soft.begin(values)["x"][0], rigid.start.motion(values)
+    x, motion = soft.begin(values)["x"][0], rigid.joints.forward(values, rigid.start.motion(values))
     turned, centres = matrices(motion["rotation"][0], soft.plan.dim), rigid.shapes.centres(values)[0]
     dx = soft.plan.spacing
     notes = []

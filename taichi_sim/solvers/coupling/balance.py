@@ -1,6 +1,8 @@
 """What particles add to the velocity problem of bodies: ``Σ Jᵀ λ(J v)`` to its residual, ``Σ Jᵀ G J`` to its matrix.
 
-Both act through a body's twist and wrench only, at one body each: a particle's own velocity is eliminated.
+Both act through a body's twist and wrench only, at one body each: a particle's own velocity is eliminated. Where bodies
+hang on joints the matrix is that of the degrees of freedom (``articulated.add_block``); the residual is projected by the
+velocity problem itself.
 """
 
 from taichi_sim.core.maths import skew
@@ -18,9 +20,10 @@ from taichi_sim.solvers.coupling.arrays import (
     STICTION,
 )
 from taichi_sim.solvers.coupling.law import meet, meet_slope
+from taichi_sim.solvers.rigid.articulated import add_block
 from taichi_sim.solvers.rigid.geometry import column3
 from taichi_sim.solvers.rigid.rotation import lift
-from taichi_sim.solvers.rigid.twist import DELTA, NOW, RESIDUAL, add_wrench, body_motion
+from taichi_sim.solvers.rigid.twist import NOW, RESIDUAL, add_wrench, body_motion
 
 
 @ti.func
@@ -71,15 +74,16 @@ def pull_rows(dim: ti.template(), column, e, bodies, soft, dof: ti.template(), h
 
 
 @ti.func
-def stiffen(dim: ti.template(), column, e, bodies, soft, transposed, dof: ti.template(), matrix: ti.template(),
-            others: ti.template()):
+def stiffen(dim: ti.template(), J: ti.template(), column, e, bodies, soft, transposed, dof: ti.template(),
+            matrix: ti.template(), others: ti.template()):
     """:func:`stiffen_rows` as the velocity problem calls it."""
-    stiffen_rows(dim, column, e, bodies, soft, transposed, dof, matrix, others[0], others[1], others[2], others[3])
+    stiffen_rows(dim, J, column, e, bodies, soft, transposed, dof, matrix, others[0], others[1], others[2], others[3])
 
 
 @ti.func
-def stiffen_rows(dim: ti.template(), column, e, bodies, soft, transposed, dof: ti.template(), matrix: ti.template(),
-                 row: ti.template(), row_body: ti.template(), row_count: ti.template(), counts: ti.template()):
+def stiffen_rows(dim: ti.template(), J: ti.template(), column, e, bodies, soft, transposed, dof: ti.template(),
+                 matrix: ti.template(), row: ti.template(), row_body: ti.template(), row_count: ti.template(),
+                 counts: ti.template()):
     """Add the particles' share to the matrix, at the velocities in ``column``: ``J = [1, -[r]]`` at the arm ``r``."""
     freedoms = ti.static(3 if dim == 2 else 6)
     n = bodies * freedoms
@@ -89,34 +93,38 @@ def stiffen_rows(dim: ti.template(), column, e, bodies, soft, transposed, dof: t
             if G.norm_sqr() > 0.0:
                 if transposed == 1:
                     G = G.transpose()
-                S = skew(column3(row, i, ARM))
-                turned = -(G @ S)
-                moment = S @ G
-                both = S @ turned
-                at = e * n * n + row_body[i][0] * freedoms * (n + 1)
-                for a in ti.static(range(3)):
-                    for d in ti.static(range(3)):
-                        if ti.static(dim == 3):
-                            matrix[at + a * n + d] = matrix[at + a * n + d] + G[a, d]
-                            matrix[at + a * n + 3 + d] = matrix[at + a * n + 3 + d] + turned[a, d]
-                            matrix[at + (3 + a) * n + d] = matrix[at + (3 + a) * n + d] + moment[a, d]
-                            matrix[at + (3 + a) * n + 3 + d] = matrix[at + (3 + a) * n + 3 + d] + both[a, d]
-                        elif ti.static(a < 2 and d < 2):
-                            matrix[at + a * n + d] = matrix[at + a * n + d] + G[a, d]
-                        elif ti.static(a < 2):
-                            matrix[at + a * n + 2] = matrix[at + a * n + 2] + turned[a, 2]
-                        elif ti.static(d < 2):
-                            matrix[at + 2 * n + d] = matrix[at + 2 * n + d] + moment[2, d]
-                        else:
-                            matrix[at + 2 * n + 2] = matrix[at + 2 * n + 2] + both[2, 2]
+                if ti.static(J.on):
+                    arm = column3(row, i, ARM)
+                    add_block(dim, J.tree, matrix, e, G, row_body[i][0], arm, -1, arm, 0)
+                else:
+                    S = skew(column3(row, i, ARM))
+                    turned = -(G @ S)
+                    moment = S @ G
+                    both = S @ turned
+                    at = e * n * n + row_body[i][0] * freedoms * (n + 1)
+                    for a in ti.static(range(3)):
+                        for d in ti.static(range(3)):
+                            if ti.static(dim == 3):
+                                matrix[at + a * n + d] = matrix[at + a * n + d] + G[a, d]
+                                matrix[at + a * n + 3 + d] = matrix[at + a * n + 3 + d] + turned[a, d]
+                                matrix[at + (3 + a) * n + d] = matrix[at + (3 + a) * n + d] + moment[a, d]
+                                matrix[at + (3 + a) * n + 3 + d] = matrix[at + (3 + a) * n + 3 + d] + both[a, d]
+                            elif ti.static(a < 2 and d < 2):
+                                matrix[at + a * n + d] = matrix[at + a * n + d] + G[a, d]
+                            elif ti.static(a < 2):
+                                matrix[at + a * n + 2] = matrix[at + a * n + 2] + turned[a, 2]
+                            elif ti.static(d < 2):
+                                matrix[at + 2 * n + d] = matrix[at + 2 * n + d] + moment[2, d]
+                            else:
+                                matrix[at + 2 * n + 2] = matrix[at + 2 * n + 2] + both[2, 2]
 
 
 @ti.func
-def pull_adjoint(dim: ti.template(), e, bodies, dof: ti.template(), material: ti.template(),
+def pull_adjoint(dim: ti.template(), target, e, bodies, dof: ti.template(), material: ti.template(),
                  d_v: ti.template(), row: ti.template(), row_body: ti.template(), row_count: ti.template(),
                  counts: ti.template()):
-    """What adjoints of particles after contact add to those of bodies: ``Σ Jᵀ Gᵀ v_bar/m`` to DELTA, ``G`` taken at the
-    velocities in NOW. ``v_bar`` is kept in the row."""
+    """What adjoints of particles after contact add to those of bodies: ``Σ Jᵀ Gᵀ v_bar/m`` to the column
+    ``target``, ``G`` taken at the velocities in NOW. ``v_bar`` is kept in the row."""
     freedoms = ti.static(3 if dim == 2 else 6)
     for i in range(e * counts[ROOM], e * counts[ROOM] + row_count[e]):
         bar = lift(dim, d_v[row_body[i][2]])
@@ -125,5 +133,5 @@ def pull_adjoint(dim: ti.template(), e, bodies, dof: ti.template(), material: ti
         if row_body[i][0] >= 0:
             G = particle_slope(row, i, surface_motion(dim, dof, NOW, e, bodies, i, row, row_body), 1.0)
             force = G.transpose() @ (bar / material[row_body[i][1]][1])
-            add_wrench(dim, dof, DELTA, (e * bodies + row_body[i][0]) * freedoms, force,
+            add_wrench(dim, dof, target, (e * bodies + row_body[i][0]) * freedoms, force,
                        column3(row, i, ARM).cross(force))

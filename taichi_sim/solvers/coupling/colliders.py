@@ -105,12 +105,13 @@ class Colliders:
 
     def sampled(self, body: int, values: np.ndarray, first_node, spacing: float, place=None, axes=None) -> None:
         """A shape given by signed distances ``values`` (an axis a dimension) on a lattice, which must reach beyond the
-        shape by more than what counts as near."""
+        shape by more than what counts as near. They are coefficients of quadratic B-splines (``shapes.samples``); the
+        one entry of its size is the factor by which the lattice is enlarged."""
         if values.ndim != self.dim or min(values.shape) < 4 or not np.isfinite(values).all():
             raise ValueError(f"collider {len(self._all)}: samples must be finite, {self.dim} axes of at least 4 nodes")
         self._positive(spacing=spacing)
         first = np.append(np.asarray(first_node, float), [0.0] * (3 - self.dim))
-        self._add(GRID, body, [], place, axes, samples=values, first_node=first, spacing=float(spacing))
+        self._add(GRID, body, [1.0], place, axes, samples=values, first_node=first, spacing=float(spacing))
 
     def _sorted(self) -> list[_Collider]:
         return sorted(self._all, key=lambda c: c.body)

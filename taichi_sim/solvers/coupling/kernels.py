@@ -2,6 +2,7 @@
 
 A substep is ``begin``, ``near``, ``lie``, ``answer``, ``push``; backwards ``begin``, ``lie`` and then the adjoints of
 ``answer``, ``lie`` and ``begin``. They are separate because the time to compile a kernel grows faster than its length.
+With ``trees`` bodies hang on joints, and kernels of ``rigid.tree_kernels`` stand before and after (``stepper``).
 """
 
 from taichi_sim.core.operator import light_operator
@@ -9,7 +10,8 @@ from taichi_sim.runtime import ti
 from taichi_sim.solvers.coupling.arrays import PARTITIONS
 from taichi_sim.solvers.coupling.balance import pull_adjoint
 from taichi_sim.solvers.coupling.records import keep, push_particles, search, set_frames, set_rows, set_rows_adjoint
-from taichi_sim.solvers.rigid.articulated import unjointed
+from taichi_sim.solvers.rigid.articulated import Joints, drift_joints, drift_joints_adjoint, unjointed
+from taichi_sim.solvers.rigid.closure import Bond
 from taichi_sim.solvers.rigid.detect import detect
 from taichi_sim.solvers.rigid.geometry import clear_orient_adjoint, orient, orient_adjoint
 from taichi_sim.solvers.rigid.kernels import A1, A2, A3, SPREAD, freedoms_of
@@ -26,13 +28,15 @@ from taichi_sim.solvers.rigid.step import (
     prepare_adjoint,
     solve_adjoint,
 )
-from taichi_sim.solvers.rigid.twist import DELTA, NOW, add_wrench, set_motion
+from taichi_sim.solvers.rigid.tree import Chain, pull
+from taichi_sim.solvers.rigid.tree import spread as spread_links
+from taichi_sim.solvers.rigid.twist import DELTA, NOW, RESIDUAL, add_wrench, set_motion
 
 
 @light_operator
 @ti.kernel
 def begin(
-    dim: ti.template(), met: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2, mass: A1,
+    dim: ti.template(), met: ti.template(), trees: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2, mass: A1,
     inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1, friction: A1, stiffness: A1,
     damping: A1, stiction: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1, arm: A1, face: A1,
     inertia_world: A1, heft: A1, dof: A2, contact: A1, contact_body: A1, taped: A2, taped_count: A2, grid_scale: A1,
@@ -51,8 +55,9 @@ def begin(
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
             e = spread // SPREAD
-            prepare(dim, e, k, f, 0.5 * (kick[k, e] + dt[e]), extent[0], dof, position, rotation, velocity, spin, mass,
-                    inertia, gravity, force, torque, held, turned, inertia_world, heft)
+            if ti.static(not trees):
+                prepare(dim, e, k, f, 0.5 * (kick[k, e] + dt[e]), extent[0], dof, position, rotation, velocity, spin,
+                        mass, inertia, gravity, force, torque, held, turned, inertia_world, heft)
             set_frames(dim, e, k, extent[0], position, turned, centre, place, size, skin_offset, axes, collider,
                        sampling, lattice_of, band, counts, frame, origin, ball, hull)
             orient(S, e)
@@ -66,7 +71,7 @@ def begin(
 @begin.adjoint
 @ti.kernel
 def begin_adjoint(
-    dim: ti.template(), met: ti.template(), position: A2, rotation: A2, spin: A2, kick: A2, mass: A1, inertia: A1,
+    dim: ti.template(), met: ti.template(), trees: ti.template(), position: A2, rotation: A2, spin: A2, kick: A2, mass: A1, inertia: A1,
     centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1, grid_scale: A1, grid_place: A1, census: A1,
     shape: A1, pairing: A1, line: A1, held: A1, grid: A1, lattice: A1, distances: A1, d_grid_scale: A1,
     d_grid_place: A1, stiffness: A1, restitution: A1, event_settings: A1, gravity: A1, dt: A1, force: A2, torque: A2,
@@ -89,15 +94,17 @@ def begin_adjoint(
             e = spread // SPREAD
             clear_orient_adjoint(S, D, e)
             h_bar = contacts_adjoint(
-                S, D, ti.static(unjointed(dof)), False, e, k, dt[e], 0, 1.0, 0.0, taped_count[k, e][0],
+                S, D, ti.static(unjointed(dof)._replace(on=trees)), False, e, k, dt[e], 0, 1.0, 0.0, taped_count[k, e][0],
                 taped_count[k, e][2], dof, stiffness, restitution, event_settings, contact, contact_body, taped,
                 d_velocity, d_spin, d_friction, d_stiffness, d_damping, d_stiction, d_restitution)
             orient_adjoint(S, D, e)
-            length_bar = prepare_adjoint(
-                dim, e, k, f, 0.5 * (kick[k, e] + dt[e]), extent[0], dof, rotation, spin, mass, inertia, gravity,
-                force, torque, held, turned, inertia_world, turned_bar, d_rotation, d_velocity, d_spin, d_mass,
-                d_inertia, d_gravity, d_force, d_torque)
-            d_kick[e] = 0.5 * length_bar
+            length_bar = 0.0 * h_bar
+            if ti.static(not trees):
+                length_bar = prepare_adjoint(
+                    dim, e, k, f, 0.5 * (kick[k, e] + dt[e]), extent[0], dof, rotation, spin, mass, inertia, gravity,
+                    force, torque, held, turned, inertia_world, turned_bar, d_rotation, d_velocity, d_spin, d_mass,
+                    d_inertia, d_gravity, d_force, d_torque)
+                d_kick[e] = 0.5 * length_bar
             d_dt[e] = d_dt[e] + ti.cast(h_bar + 0.5 * length_bar, ti.f64)
 
 
@@ -122,7 +129,7 @@ def lie(
     dim: ti.template(), sampled: ti.template(), position: A2, dt: A1, size: A1, skin_friction: A1, skin_stiction: A1,
     skin_offset: A1, skin_rate: A1, skin_cap: A1, skin_compliance: A1, collider: A1, sampling: A1, lattice_of: A1,
     sample: A1, frame: A1, origin: A1, found: A1, found_count: A1, row: A1, row_body: A1, row_count: A1, span: A2,
-    band: A1, counts: A1, coupling_flag: A1, record: A1, extent: A1, mpm_x: A2, mpm_v: A2, mpm_id: A2, mpm_tag: A1,
+    band: A1, counts: A1, coupling_flag: A1, record: A1, held: A1, extent: A1, mpm_x: A2, mpm_v: A2, mpm_id: A2, mpm_tag: A1,
     mpm_material: A1, mpm_gravity: A1, mpm_work: A1, envs: ti.i32, k: ti.i32, epoch: ti.i32, look: ti.i32,
 ):
     """Contacts of particles with bodies: with ``look`` put on the tape as ``near`` found them, then how they lie."""
@@ -132,7 +139,7 @@ def lie(
             e = spread // SPREAD
             if look == 1:
                 keep(e, k, envs * counts[PARTITIONS], mpm_work, counts, found, found_count, record, span, coupling_flag)
-            set_rows(dim, sampled, e, k, epoch, extent[0], position, dt, mpm_x, mpm_v, mpm_id, mpm_tag, mpm_material,
+            set_rows(dim, sampled, e, k, epoch, extent[0], held, position, dt, mpm_x, mpm_v, mpm_id, mpm_tag, mpm_material,
                      mpm_gravity, size, skin_friction, skin_stiction, skin_offset, skin_rate, skin_cap,
                      skin_compliance, collider, sampling, lattice_of, sample, frame, origin, band, counts, record,
                      span, row, row_body, row_count)
@@ -141,7 +148,7 @@ def lie(
 @lie.adjoint
 @ti.kernel
 def lie_adjoint(
-    dim: ti.template(), sampled: ti.template(), dof: A2, dt: A1, centre: A1, turned: A1, turned_bar: A1, extent: A1,
+    dim: ti.template(), sampled: ti.template(), trees: ti.template(), dof: A2, dt: A1, centre: A1, turned: A1, turned_bar: A1, extent: A1,
     d_position: A1, d_centre: A1, d_dt: A1, place: A1, size: A1, skin_offset: A1, skin_rate: A1, skin_cap: A1,
     skin_compliance: A1, axes: A1, collider: A1, sampling: A1, lattice_of: A1, sample: A1, frame: A1, origin: A1,
     row: A1, row_body: A1, span: A2, band: A1, counts: A1, record: A1, d_place: A1, d_size: A1, d_skin_friction: A1,
@@ -152,7 +159,7 @@ def lie_adjoint(
     ti.loop_config(block_dim=SPREAD)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
-            set_rows_adjoint(dim, sampled, spread // SPREAD, k, extent[0], dof, dt, mpm_x, mpm_material, mpm_gravity,
+            set_rows_adjoint(dim, sampled, trees, spread // SPREAD, k, extent[0], dof, dt, mpm_x, mpm_material, mpm_gravity,
                              size, skin_offset, skin_rate, skin_cap, skin_compliance, axes, collider, sampling,
                              lattice_of, sample, frame, origin, band, counts, record, span, row, row_body, turned,
                              centre, place, turned_bar, d_position, d_centre, d_place, d_size, d_skin_friction,
@@ -163,22 +170,30 @@ def lie_adjoint(
 @light_operator
 @ti.kernel
 def answer(
-    dim: ti.template(), entering: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2,
-    touching: A2, dt: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1, contact: A1, contact_body: A1,
-    taped_count: A2, held: A1, settings: A1, extent: A1, flag: A1, row: A1, row_body: A1, row_count: A1, counts: A1,
+    dim: ti.template(), entering: ti.template(), trees: ti.template(), loops: ti.template(), position: A2,
+    rotation: A2, velocity: A2, spin: A2, kick: A2, touching: A2, dt: A1, inertia_world: A1, heft: A1, dof: A2,
+    matrix: A1, contact: A1, contact_body: A1, taped_count: A2, held: A1, settings: A1, extent: A1, flag: A1, link: A1,
+    order: A1, reduced: A2, motion: A1, lever: A1, coordinate: A2, rate: A2, armature: A1, mass_matrix: A1,
+    jacobian: A1, joint_row: A1, bond: A1, closure: A1, row: A1, row_body: A1, row_count: A1, counts: A1,
     envs: ti.i32, k: ti.i32,
 ):
     """Velocities of all bodies, and slot ``k + 1``. Flags of what goes wrong as in the rigid solver."""
+    J = ti.static(Joints(
+        trees, loops,
+        Chain(link, order, extent, dof, reduced, motion, lever, coordinate, rate, armature, mass_matrix, jacobian),
+        joint_row, Bond(bond, closure)))
     ti.loop_config(block_dim=SPREAD)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
             e = spread // SPREAD
-            converged, work = solve(dim, ti.static(unjointed(dof)), e, extent[0], e * extent[5], taped_count[k, e][0],
+            converged, work = solve(dim, J, e, extent[0], e * extent[5], taped_count[k, e][0],
                                     settings[0], settings[0], settings[2], dof, matrix, contact, contact_body, heft,
                                     inertia_world, entering, (row, row_body, row_count, counts))
             taped_count[k, e] = ti.Vector([taped_count[k, e][0], work, ti.max(converged - 1, 0)])
             fine = drift(dim, e, k, k + 1, dt[e], NOW, extent, dof, contact, contact_body, taped_count, position,
                          rotation, velocity, spin, touching, held)
+            if ti.static(trees):
+                drift_joints(J.tree, e, k, dt[e])
             kick[k + 1, e] = dt[e]
             if flag[e][0] == 0 and fine == 0:
                 flag[e] = ti.Vector([3, k, 0])
@@ -189,12 +204,18 @@ def answer(
 @answer.adjoint
 @ti.kernel
 def answer_adjoint(
-    dim: ti.template(), entering: ti.template(), rotation: A2, velocity: A2, spin: A2, dt: A1, turned_bar: A1,
-    inertia_world: A1, heft: A1, dof: A2, matrix: A1, contact: A1, contact_body: A1, taped_count: A2, extent: A1,
-    d_position: A1, d_rotation: A1, d_velocity: A1, d_spin: A1, d_kick: A1, d_dt: A1, row: A1, row_body: A1,
-    row_count: A1, counts: A1, mpm_material: A1, d_mpm_v: A1, envs: ti.i32, k: ti.i32,
+    dim: ti.template(), entering: ti.template(), trees: ti.template(), loops: ti.template(), rotation: A2,
+    velocity: A2, spin: A2, dt: A1, turned_bar: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1, contact: A1,
+    contact_body: A1, taped_count: A2, extent: A1, link: A1, order: A1, reduced: A2, motion: A1, lever: A1,
+    coordinate: A2, rate: A2, armature: A1, mass_matrix: A1, jacobian: A1, joint_row: A1, bond: A1, closure: A1,
+    d_position: A1, d_rotation: A1, d_velocity: A1, d_spin: A1, d_coordinate: A1, d_rate: A1, d_kick: A1, d_dt: A1,
+    row: A1, row_body: A1, row_count: A1, counts: A1, mpm_material: A1, d_mpm_v: A1, envs: ti.i32, k: ti.i32,
 ):
     """From the adjoint of slot ``k + 1`` and of the velocities after contact to ``z`` in DELTA."""
+    J = ti.static(Joints(
+        trees, loops,
+        Chain(link, order, extent, dof, reduced, motion, lever, coordinate, rate, armature, mass_matrix, jacobian),
+        joint_row, Bond(bond, closure)))
     ti.loop_config(block_dim=SPREAD)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
@@ -209,8 +230,18 @@ def answer_adjoint(
                 add_wrench(dim, dof, DELTA, b * freedoms_of(dim), lift(dim, d_velocity[b]), lift_turn(dim, d_spin[b]))
                 d_velocity[b] = d_velocity[b] * 0.0
                 d_spin[b] = d_spin[b] * 0.0
-            pull_adjoint(dim, e, extent[0], dof, mpm_material, d_mpm_v, row, row_body, row_count, counts)
-            solve_adjoint(dim, ti.static(unjointed(dof)), e, extent, taped_count[k, e][0], taped_count[k, e][2], dof,
+            if ti.static(trees):
+                drift_joints_adjoint(dim, J.tree, e, k, dt[e], d_velocity, d_spin, d_coordinate, d_rate, d_dt)
+                spread_links(dim, J.tree, e, NOW, 0, NOW)
+                for i in range(e * extent[0] * freedoms_of(dim), (e + 1) * extent[0] * freedoms_of(dim)):
+                    dof[i, RESIDUAL] = 0.0
+                pull_adjoint(dim, RESIDUAL, e, extent[0], dof, mpm_material, d_mpm_v, row, row_body, row_count, counts)
+                pull(dim, J.tree, e, RESIDUAL)
+                for i in range(e * extent[6], (e + 1) * extent[6]):
+                    reduced[i, DELTA] = reduced[i, DELTA] + reduced[i, RESIDUAL]
+            else:
+                pull_adjoint(dim, DELTA, e, extent[0], dof, mpm_material, d_mpm_v, row, row_body, row_count, counts)
+            solve_adjoint(dim, J, e, extent, taped_count[k, e][0], taped_count[k, e][2], dof,
                           matrix, contact, contact_body, heft, inertia_world, entering,
                           (row, row_body, row_count, counts))
 

@@ -12,6 +12,7 @@ The order of contacts is that of particles in memory: it depends on neither thre
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.coupling.arrays import (
     ALPHA,
+    ARM,
     BAR,
     BIAS,
     COLLIDERS,
@@ -33,7 +34,7 @@ from taichi_sim.solvers.coupling.law import meet_adjoint
 from taichi_sim.solvers.rigid.geometry import column3
 from taichi_sim.solvers.rigid.geometry import place as centre_of
 from taichi_sim.solvers.rigid.rotation import flat, lift
-from taichi_sim.solvers.rigid.twist import DELTA, NOW, body_motion
+from taichi_sim.solvers.rigid.twist import DELTA, NOW, VELOCITY_BAR, ZED_BAR, add_wrench, body_motion
 from taichi_sim.solvers.shapes.distance import (
     BOX,
     CAPSULE,
@@ -67,8 +68,8 @@ def around(kind, size, sampling, lattice):
         radius = ti.sqrt(size[0] * size[0] + size[1] * size[1] + third * third)
         half = ti.Vector([size[0], size[1], size[2]])
     elif kind == GRID:
-        reach = 0.5 * lattice[3] * ti.Vector([sampling[1] - 1.0, sampling[2] - 1.0, sampling[3] - 1.0])
-        middle = ti.Vector([lattice[0], lattice[1], lattice[2]]) + reach
+        reach = 0.5 * lattice[3] * size[0] * ti.Vector([sampling[1] - 1.0, sampling[2] - 1.0, sampling[3] - 1.0])
+        middle = size[0] * ti.Vector([lattice[0], lattice[1], lattice[2]]) + reach
         radius = ti.sqrt(reach.norm_sqr())
     return middle, radius, half
 
@@ -119,7 +120,9 @@ def set_frames_adjoint(dim: ti.template(), e, c, bodies, F_bar, o_bar, turned: t
 @ti.func
 def distance(dim: ti.template(), sampled: ti.template(), c, kind, size, y, sampling: ti.template(),
              lattice_of: ti.template(), sample: ti.template()):
-    """``φ``, ``dφ/dy``, ``n`` and ``dn/dy`` of collider ``c`` at ``y`` in its axes."""
+    """``φ``, ``dφ/dy``, ``n`` and ``dn/dy`` of collider ``c`` at ``y`` in its axes. What is sampled is ``size[0]`` times
+    as large as its lattice. The samples are splines, of which these are the very derivatives: where a mesh is creased,
+    ``dn/dy`` is that of the crease as round as the lattice shows it."""
     phi, n, bend = shape_distance(kind, size, y)
     g = n
     if ti.static(sampled):
@@ -127,7 +130,9 @@ def distance(dim: ti.template(), sampled: ti.template(), c, kind, size, y, sampl
             first = ti.Vector([lattice_of[c][0], lattice_of[c][1], lattice_of[c][2]])
             sizes = ti.Vector([sampling[c][1], sampling[c][2], sampling[c][3]])
             phi, g, n, bend = sampled_distance(
-                dim, sampling[c][0], sizes, lattice_of[c][3], y - first, sample)
+                dim, sampling[c][0], sizes, lattice_of[c][3], y / size[0] - first, sample)
+            phi = size[0] * phi
+            bend = bend / size[0]
     return phi, g, n, bend
 
 
@@ -212,8 +217,8 @@ def ask(gap, rate, cap, h):
 
 
 @ti.func
-def set_rows(dim: ti.template(), sampled: ti.template(), e, k, epoch, bodies, position: ti.template(),
-             dt: ti.template(), mpm_x: ti.template(), mpm_v: ti.template(), mpm_id: ti.template(),
+def set_rows(dim: ti.template(), sampled: ti.template(), e, k, epoch, bodies, held: ti.template(),
+             position: ti.template(), dt: ti.template(), mpm_x: ti.template(), mpm_v: ti.template(), mpm_id: ti.template(),
              mpm_tag: ti.template(), mpm_material: ti.template(), mpm_gravity: ti.template(), size: ti.template(),
              skin_friction: ti.template(), skin_stiction: ti.template(), skin_offset: ti.template(),
              skin_rate: ti.template(), skin_cap: ti.template(), skin_compliance: ti.template(),
@@ -221,13 +226,16 @@ def set_rows(dim: ti.template(), sampled: ti.template(), e, k, epoch, bodies, po
              frame: ti.template(), origin: ti.template(), band: ti.template(), counts: ti.template(),
              record: ti.template(), span: ti.template(), row: ti.template(), row_body: ti.template(),
              row_count: ti.template()):
-    """Geometry and law of the contacts on the tape of slot ``k``."""
+    """Geometry and law of the contacts on the tape of slot ``k``. A body that is held is to a particle what the world
+    is, but for where it is."""
     colliders, rows, h = counts[COLLIDERS], counts[ROWS], dt[e]
     row_count[e] = span[k, e][1]
     for j in range(span[k, e][1]):
         i, r = e * counts[ROOM] + j, record[span[k, e][0] + j]
         p, c, sharing, rank = r[0], r[1], r[2], r[3]
         at, body = e * colliders + c, collider[c][1]
+        if body >= 0:
+            body = ti.select(held[body] == 1, -1, body)
         tag = mpm_tag[mpm_id[epoch, p]][0]
         s = at * rows + tag
         x = lift(dim, mpm_x[k, p])
@@ -268,8 +276,8 @@ def particle_bars(dim: ti.template(), e, i, bodies, dof: ti.template(), mpm_mate
 
 
 @ti.func
-def set_rows_adjoint(dim: ti.template(), sampled: ti.template(), e, k, bodies, dof: ti.template(),
-                     dt: ti.template(), mpm_x: ti.template(), mpm_material: ti.template(),
+def set_rows_adjoint(dim: ti.template(), sampled: ti.template(), trees: ti.template(), e, k, bodies,
+                     dof: ti.template(), dt: ti.template(), mpm_x: ti.template(), mpm_material: ti.template(),
                      mpm_gravity: ti.template(), size: ti.template(), skin_offset: ti.template(),
                      skin_rate: ti.template(), skin_cap: ti.template(), skin_compliance: ti.template(),
                      axes: ti.template(), collider: ti.template(), sampling: ti.template(),
@@ -342,9 +350,13 @@ def set_rows_adjoint(dim: ti.template(), sampled: ti.template(), e, k, bodies, d
         away = x - origin[at]
         F = frame[at]
         y = F.transpose() @ away
-        _phi, g, n_local, bend = distance(dim, sampled, c, collider[c][0], size[at], y, sampling, lattice_of, sample)
+        phi, g, n_local, bend = distance(dim, sampled, c, collider[c][0], size[at], y, sampling, lattice_of, sample)
         y_bar = phi_bar * g + bend.transpose() @ (F.transpose() @ n_bar)
-        d_size[at] = d_size[at] + ti.cast(shape_distance_adjoint(collider[c][0], size[at], y, y_bar, phi_bar), ti.f64)
+        size_bar = shape_distance_adjoint(collider[c][0], size[at], y, y_bar, phi_bar)
+        if ti.static(sampled):
+            if collider[c][0] == GRID:
+                size_bar[0] = (phi_bar * phi - y_bar.dot(y)) / size[at][0]
+        d_size[at] = d_size[at] + ti.cast(size_bar, ti.f64)
         x_bar = F @ y_bar
         set_frames_adjoint(dim, e, c, bodies, n_bar.outer_product(n_local) + away.outer_product(y_bar), -x_bar, turned,
                            centre, place, axes, collider, counts, turned_bar, d_position, d_centre, d_place)
@@ -356,6 +368,10 @@ def set_rows_adjoint(dim: ti.template(), sampled: ti.template(), e, k, bodies, d
             arm_bar = w.cross(u_bar) + zw.cross(impulse)
             x_bar = x_bar + arm_bar
             d_position[b] = d_position[b] - flat(dim, arm_bar)
+            if ti.static(trees):  # velocities of links follow from coordinates
+                arm = column3(row, i, ARM)
+                add_wrench(dim, dof, VELOCITY_BAR, b * freedoms, -u_bar, u_bar.cross(arm))
+                add_wrench(dim, dof, ZED_BAR, b * freedoms, -impulse, impulse.cross(arm))
         d_mpm_x[p] = d_mpm_x[p] + flat(dim, x_bar)
     d_dt[e] = d_dt[e] + ti.cast(h_bar, ti.f64)
 

@@ -43,6 +43,8 @@ class _Joined:
         self.arrays: dict[str, ti.Ndarray] = dict(matter.arrays)
         for store in others:
             self.arrays |= store.arrays
+            if "joint_freedom" in store.sizes:  # ``row`` is what a particle's contact is here
+                self.arrays["joint_row"] = store["row"]
 
     def __contains__(self, name: str) -> bool:
         return name in self.arrays
@@ -102,6 +104,7 @@ class Coupling:
             joined = _Joined(self.matter, self.rigid.store, self.store, self.pool)
             fixed = {
                 "dim": self.plan.dim, "met": self.rigid.plan.met, "entering": ENTERING,
+                "trees": self.rigid.plan.jointed, "loops": bool(self.rigid.plan.closures),
                 "sampled": any(kind == GRID for kind, _ in self.plan.colliders),
             }  # fmt: skip
             op = getattr(kernels, name.removesuffix("_adjoint"))
@@ -113,12 +116,14 @@ class Coupling:
 
     def enter(self, k: int, frame: int, epoch: int) -> None:
         """Step the bodies from slot ``k``; particles of slot ``k`` get their velocity after contact."""
-        envs = self.plan.envs
-        self._launch("begin")(envs, k, self._frame(frame), 1)
+        envs, frame = self.plan.envs, self._frame(frame)
+        self.rigid.make_ready(k, frame)
+        self._launch("begin")(envs, k, frame, 1)
         self._launch("near")(envs, k, epoch)
         self._launch("lie")(envs, k, epoch, 1)
         self._launch("answer")(envs, k)
         self._launch("push")(envs, k)
+        self.rigid.place(k + 1)
 
     def _frame(self, frame: int) -> int:
         return min(frame, self.rigid.store.view("force").shape[0] - 1)
@@ -130,11 +135,13 @@ class Coupling:
     def enter_adjoint(self, k: int, frame: int, epoch: int) -> None:
         """Adjoint of :meth:`enter`; particles of slot ``k`` hold their velocity before contact."""
         envs, frame = self.plan.envs, self._frame(frame)
+        self.rigid.make_ready(k, frame)
         self._launch("begin")(envs, k, frame, 0)
         self._launch("lie")(envs, k, epoch, 0)
         self._launch("answer_adjoint")(envs, k)
         self._launch("lie_adjoint")(envs, k)
         self._launch("begin_adjoint")(envs, k, frame)
+        self.rigid.make_ready_adjoint(k, frame)
 
     def again(self, start: int) -> bool:
         """After a piece: whether it has to be run once more, because the pool has grown.
@@ -193,6 +200,7 @@ class CoupledStepper:
 
     def backward(self, k0: int, k1: int) -> None:
         """Carry the adjoint of slot ``k1`` back to slot ``k0``."""
+        self.rigid.settle(k1)
         self.mpm.backward(k0, k1)
         self.coupling.matter.collect()
 

@@ -7,7 +7,7 @@ friction is eased first. The last resort is the similar law (``law``), which is 
 on the tape. What does not converge even so is reported, and the run stops.
 
 What is not a rigid body but pushes one may enter: ``entering`` is empty or a pair of functions, which add to the
-residual and to the matrix (in terms of a body's twist and wrench) what the arrays ``others`` say.
+residual of bodies (wrenches at their velocities) and to the matrix what the arrays ``others`` say.
 
 One task works on one environment, all bodies of which form one dense problem. Its memory: ``dof``, a row for every
 degree of freedom, with the columns below.
@@ -57,14 +57,16 @@ def contact_motion(dim: ti.template(), dof: ti.template(), column, e, c, bodies,
 def residual(dim: ti.template(), J: ti.template(), column, e, bodies, first, count, lagged, soft,
              dof: ti.template(), contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
              inertia_world: ti.template(), entering: ti.template(), others: ti.template()):
-    """Fill RESIDUAL for the velocities in ``column``. Returns its size in the metric of the inverse mass, √J, and the
-    size of the terms it is the difference of."""
+    """Fill RESIDUAL for the velocities in ``column``. Returns its size in the metric of the inverse mass, √J, the size
+    of the terms it is the difference of, and how far the velocities are from those in NOW, √J."""
     freedoms = ti.static(3 if dim == 2 else 6)
     if ti.static(J.on):
         spread(dim, J.tree, e, column, 0, column)
-    size = 0.0
+    size, moved = 0.0, 0.0
     for b in range(e * bodies, e * bodies + bodies):
         v, w = body_motion(dim, dof, column, b * freedoms)
+        u, q = body_motion(dim, dof, NOW, b * freedoms)
+        moved = moved + heft[b] * (v - u).norm_sqr() + (w - q).dot(inertia_world[b] @ (w - q))
         u, q = body_motion(dim, dof, FREE, b * freedoms)
         for a in range(freedoms):
             dof[b * freedoms + a, RESIDUAL] = 0.0
@@ -94,7 +96,7 @@ def residual(dim: ti.template(), J: ti.template(), column, e, bodies, first, cou
             norm = norm + r.norm_sqr() / heft[b]
             for a in ti.static(range(3)):
                 norm = norm + m[a] * m[a] / I[a, a]
-    return ti.sqrt(norm), ti.sqrt(size)
+    return ti.sqrt(norm), ti.sqrt(size), ti.sqrt(moved)
 
 
 @ti.func
@@ -165,7 +167,7 @@ def assemble(dim: ti.template(), J: ti.template(), e, bodies, first, count, lagg
                         at = base + row * n + place
                         matrix[at] = matrix[at] + turn * pushed.dot(row_of_jacobian(dim, j % freedoms, right))
     if ti.static(len(entering) > 0):
-        entering[1](dim, NOW, e, bodies, soft, transposed, dof, matrix, others)
+        entering[1](dim, J, NOW, e, bodies, soft, transposed, dof, matrix, others)
 
 
 @ti.func
@@ -229,7 +231,8 @@ def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, toleran
     Written as one loop around one evaluation of the residual, because every evaluation in the text is compiled anew:
     ``phase`` says what is evaluated. Newton starts from the better of the velocity before (resting contact) and the one
     without contacts (flight). A residual below ``loose`` will do where it falls no longer tenfold (impacts: their
-    stiffness magnifies rounding).
+    stiffness magnifies rounding). So does friction that sticks: its slope times the rounding of a velocity may be more
+    than the residual should be; a full step that moves nothing to a tenth of ``tolerance`` is therefore the last.
     """
     freedoms = ti.static(3 if dim == 2 else 6)
     n = bodies * freedoms
@@ -241,8 +244,8 @@ def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, toleran
     low, high, below, above, steep = 0.0, 1.0, 0.0, 0.0, 0.0
     phase, column = START, BEFORE
     while phase != DONE:
-        value, size = residual(dim, J, column, e, bodies, first, count, lagged, soft, dof, contact, contact_body, heft,
-                               inertia_world, entering, others)
+        value, size, moved = residual(dim, J, column, e, bodies, first, count, lagged, soft, dof, contact, contact_body,
+                                      heft, inertia_world, entering, others)
         enough = tolerance * (floor + size)
         if phase == START:
             if column == BEFORE:
@@ -307,9 +310,13 @@ def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, toleran
             cut = cut + 1
             slope = along(at, n, J.unknown)
             good = value < norm * (1.0 - 0.1 * step)
+            still = cut == 1 and soft == 1.0 and moved <= 0.1 * tolerance * (floor + size)
             if lagged != EXACT:  # convex: down its energy, whatever the residual does
                 good = ti.abs(slope) <= 0.25 * ti.abs(steep)
-            if good or cut == SEARCHES:
+            if still and lagged != LAGGED:
+                converged = 1 + lagged
+                phase, column, step = DONE, NOW, 1.0
+            elif good or cut == SEARCHES:
                 if not good:
                     step = taken
                 phase, column = ITERATE, NOW
@@ -326,4 +333,6 @@ def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, toleran
                     step = 0.4 * step
             for i in range(at, at + n):
                 J.unknown[i, column] = J.unknown[i, NOW] + step * J.unknown[i, DELTA]
+    if ti.static(J.on):  # the last step has moved what velocities of links follow from
+        spread(dim, J.tree, e, NOW, 0, NOW)
     return converged, work
