@@ -32,31 +32,46 @@ def points_interface(
 ) -> Interface:
     """The coupling of a scene's springs and grains with its rigid bodies, some of which touch.
 
-    Contact is hard, at the radius of a point, without rebound, and with the friction of the rigid body.
+    Contact is hard, at the radius of a point, without rebound, and with the friction of the rigid body. Raises
+    ``ValueError`` for bodies that rebound, and for shapes that points do not know.
     """
+    _refuse(rigid, points, values, bounds)
     touched = met(rigid.bodies, points.clusters)
-    colliders, owner = pieces_of(rigid.bodies, touched)
     plan, envs = points.plan, points.plan.envs
-    shape, dt = (len(owner), plan.particles), float(np.min(values["dt"]))
+    dt, radii = float(np.min(values["dt"])), points.matter.radii(values)
+    lengths = [_length(c, float(radii[:, s].max())) for c, s in zip(points.clusters, points.slices, strict=True)]
+    speed = points.limit.max_speed + fastest(rigid.bodies, values, bounds)
+    band = max(2.0 * dt * speed, 0.05 * max(lengths))
+    colliders, owner = pieces_of(rigid.bodies, touched, band + float(radii.max()))
+    shape = (len(owner), plan.particles)
     contact = Contact(np.full(shape, -BEYOND), np.full(shape, 1.0 / (STEPS * dt)), np.ones(shape))
-    radii, size = points.matter.radii(values), 0.0
-    for cluster, where in zip(points.clusters, points.slices, strict=True):
-        length = _length(cluster, float(radii[:, where].max()))
-        size = max(size, length)
+    for cluster, where, length in zip(points.clusters, points.slices, lengths, strict=True):
         contact.cap[:, where] = SHARE * length / dt
         for c, b in enumerate(owner):
             if not rigid.bodies[b].avoids(cluster.name):
                 contact.offset[c, where] = 0.0
-    speed = points.limit.max_speed + fastest(rigid.bodies, values, bounds)
     base = {"friction": 0.5, "stiction": 1e-3, "offset": 0.0, "rate": 1.0, "cap": 1.0, "compliance": 0.0}
     return Interface(
-        colliders.plan_points(plan, rigid.plan, max(2.0 * dt * speed, 0.05 * size)),
+        colliders.plan_points(plan, rigid.plan, band),
         colliders,
         PointSkins([rigid.bodies[b].name for b in owner], colliders, contact, envs, points),
         base,
         max(16, plan.particles // 4),
         host="particles",
     )
+
+
+def _refuse(
+    rigid: RigidFamily, points: ParticlesFamily, values: Values, bounds: dict[str, tuple[np.ndarray, np.ndarray]]
+) -> None:
+    if rigid.plan.events is not None:
+        paths = [f"rigid.{body.name}.restitution" for body in rigid.bodies]
+        path = next(path for path in paths if values[path].any() or path in bounds)
+        names = sorted(cluster.name for cluster in points.clusters)
+        raise ValueError(
+            f"{path}: bodies that rebound cannot touch springs and grains yet; set it to 0, or no_contact = {names} on "
+            "all rigid bodies"
+        )
 
 
 def _length(cluster: Cluster, radius: float) -> float:
@@ -89,7 +104,7 @@ class PointSkins(Skins):
 
 def solids_message(points: ParticlesFamily, rigid: RigidFamily, values: Values, start: State, env: int) -> str:
     """On the deepest point that starts inside a rigid body it touches, of those that move; empty where none does."""
-    motion, x = rigid.start.motion(values), start["x"][env]
+    motion, x = rigid.joints.forward(values, rigid.start.motion(values)), start["x"][env]
     radii = points.matter.radii(values)[env]
     turned, centres = matrices(motion["rotation"][env], points.plan.dim), rigid.shapes.centres(values)[env]
     for b in met(rigid.bodies, points.clusters):

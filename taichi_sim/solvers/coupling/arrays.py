@@ -11,6 +11,9 @@ from taichi_sim.core.array import Array
 NORMAL, ARM, SPEED, MASS, ALPHA, BIAS = 0, 3, 6, 9, 10, 11
 FRICTION, STICTION, WEIGHT, DISTANCE, BAR = 12, 13, 14, 15, 16
 
+#: While the bodies' velocities are looked for, ``BAR`` holds the normal impulse over α m, and what of it is frozen.
+PRESS, FROZEN = 16, 17
+
 #: Columns of ``counts``.
 COLLIDERS, ROWS, ROOM, POOL, LAWS, PARTITIONS, PARTICLES = 0, 1, 2, 3, 4, 5, 6
 

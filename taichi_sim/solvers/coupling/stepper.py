@@ -21,7 +21,7 @@ from taichi_sim.solvers.shapes.distance import GRID
 FLOOR = 1e-2
 
 #: What the bodies' velocity problem is given of the particles.
-ENTERING = (balance.pull, balance.stiffen)
+ENTERING = (balance.pull, balance.stiffen, balance.freeze)
 
 
 class CouplingTrouble(Exception):
