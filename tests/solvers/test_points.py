@@ -124,8 +124,8 @@ def test_checkpoints(f64):
     found = []
     for segment in (60, 13):
         case.stepper.clear_adjoints()
-        schedule = Schedule(case.steps, segment, None, 0, 0)
-        line = Timeline(case.stepper, schedule, [case.steps])
+        line = Timeline(case.stepper, Schedule(case.steps, segment, min(3, -(-case.steps // segment) - 1) or 1, 0, 1, 0),
+                        [case.steps])  # fmt: skip
         line.run(case.start, lambda t, k: None, True)
 
         def enter(t, k):
@@ -134,6 +134,7 @@ def test_checkpoints(f64):
                 {"mpm": case.points, "rigid": case.rigid}[room].store.write(f"d_{name}", w)
 
         line.backward(enter)
+        line.close()
         found.append({n: np.array(case.points.store.view(f"d_{n}")) for n in ("x", "v", "mass")}
                      | {n: np.array(case.rigid.store.view(f"d_{n}")) for n in ("position", "mass")})  # fmt: skip
     for name in found[0]:
@@ -153,7 +154,7 @@ def net(ratio, steps, dt=1e-3, friction=0.5, wall=False, speed=0.0):
     tag = np.zeros((n, 4), int)
     tag[:, 0] = -1
     tag[[0, -1], 2] = not wall
-    values = {"mass": 1.0 / n, "radius": 0.0, "spring": [4000.0, 2.0, 0.1], "step": [dt, 0.0], "gravity": [0.0, -9.81],
+    values = {"mass": 1.0 / n, "radius": 0.0, "spring": [4000.0, 2.0, 0.1], "step": [dt, 5.0], "gravity": [0.0, -9.81],
               "tag": tag}  # fmt: skip
     if wall:
         values |= {"wall_normal": [0.0, 1.0], "wall": [0.0, 0.5]}
@@ -174,17 +175,19 @@ def test_a_body_rests_in_a_net(f64, ratio):
     case.run()
     v, y = (case.rigid.store.view(name)[:, 0, 1] for name in ("velocity", "position"))
     lowest = case.points.store.view("x")[case.steps, 3:8, 1].max()
-    assert np.abs(v[-200:]).max() < 0.05 * np.sqrt(9.81 * 0.1)
-    assert y[-1] - 0.05 == pytest.approx(lowest, abs=2e-3)
+    assert np.abs(v[-200:]).max() < 2e-3
+    assert y[-1] - 0.05 == pytest.approx(lowest, abs=1e-3)
 
 
 def test_points_between_a_body_and_a_wall(f64):
-    """The wall has the last word: the box lies on the points, which lie on the floor, and does not sink in."""
+    """The wall has the last word: the box lies on points that cannot move. What it sinks in is what the rate of taking
+    back asks for, ``M g h / (m rate)``, which is of second order in the step."""
     case = net(3.0, 2000, wall=True)
     case.run()
     assert case.points.store.view("x")[case.steps, :, 1].min() > -1e-6
     y, v = (case.rigid.store.view(name)[case.steps, 0, 1] for name in ("position", "velocity"))
-    assert abs(v) < 1e-3 and y == pytest.approx(0.05, abs=2e-3)
+    sunk = (3.0 + 5 / 11) * 9.81 * 1e-3 / (5 / 11 * 20.0)
+    assert abs(v) < 1e-6 and 0.05 - y == pytest.approx(sunk, rel=0.3)
 
 
 def test_what_it_asks_for(f64):
