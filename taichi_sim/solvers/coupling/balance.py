@@ -38,18 +38,29 @@ def surface_motion(dim: ti.template(), dof: ti.template(), column, e, bodies, i,
     return out
 
 
+#: Friction of a row that is a weld.
+WELDED = -1.0
+
+
 @ti.func
 def particle_impulse(row: ti.template(), i, moving, soft):
-    """``λ`` of contact ``i`` at a surface that moves with ``moving``."""
-    return meet(column3(row, i, SPEED) - moving, column3(row, i, NORMAL), row[i][MASS], row[i][ALPHA], row[i][BIAS],
-                row[i][FRICTION], soft * row[i][STICTION])
+    """``λ`` of contact or weld ``i`` at a surface that moves with ``moving``."""
+    u = column3(row, i, SPEED) - moving
+    out = row[i][MASS] * (column3(row, i, NORMAL) - u)
+    if row[i][FRICTION] >= 0.0:
+        out = meet(u, column3(row, i, NORMAL), row[i][MASS], row[i][ALPHA], row[i][BIAS], row[i][FRICTION],
+                   soft * row[i][STICTION])
+    return out
 
 
 @ti.func
 def particle_slope(row: ti.template(), i, moving, soft):
-    """``G`` of contact ``i``."""
-    return meet_slope(column3(row, i, SPEED) - moving, column3(row, i, NORMAL), row[i][MASS], row[i][ALPHA],
-                      row[i][BIAS], row[i][FRICTION], soft * row[i][STICTION])
+    """``G`` of contact or weld ``i``."""
+    out = row[i][MASS] * ti.Matrix.identity(float, 3)
+    if row[i][FRICTION] >= 0.0:
+        out = meet_slope(column3(row, i, SPEED) - moving, column3(row, i, NORMAL), row[i][MASS], row[i][ALPHA],
+                         row[i][BIAS], row[i][FRICTION], soft * row[i][STICTION])
+    return out
 
 
 @ti.func
