@@ -165,9 +165,9 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         limit, substeps = min((limit, particle.limit), key=lambda one: one.allowed), max(substeps, needed)
         notes += more
     values["dt"] = np.full(envs, frame_dt / substeps)
-    joint = interface(soft, rigid, values, bounds) if soft is not None and rigid is not None else None
+    joint = interface(soft, rigid, pieces, values, bounds) if soft is not None and rigid is not None else None
     if joint is not None and soft is not None and rigid is not None:
-        notes += overlap_notes(soft, rigid, values)
+        notes += overlap_notes(soft, rigid, joint.attachments.particles, values)
     model = Model(
         scene=scene,
         envs=envs,

@@ -150,13 +150,15 @@ class Colliders:
     def fill(self, coupling: Coupling, skin: dict[str, float]) -> None:
         """Write shapes and welds, and one ``skin`` for all colliders, materials and welds."""
         store, plan, found = coupling.store, coupling.plan, self._sorted()
-        store.write("place", np.tile(self.places(), (plan.envs, 1)))
-        store.write("size", np.tile(self.sizes(), (plan.envs, 1)))
-        store.write("axes", np.array([c.axes for c in found]).reshape(-1, 3, 3))
-        for name in ("rate", "cap"):
-            store.write(f"weld_{name}", np.full(plan.envs * plan.attachments, float(skin[name])))
         if self._welds:
             store.write("weld_place", np.tile(np.concatenate([at for _, _, at in self._welds]), (plan.envs, 1)))
+            for name in ("rate", "cap"):
+                store.write(f"weld_{name}", np.full(plan.envs * plan.attachments, float(skin[name])))
+        if not found:
+            return
+        store.write("place", np.tile(self.places(), (plan.envs, 1)))
+        store.write("size", np.tile(self.sizes(), (plan.envs, 1)))
+        store.write("axes", np.array([c.axes for c in found]))
         for name in SKIN:
             store.write(f"skin_{name}", np.full(plan.envs * len(found) * plan.rows, float(skin[name])))
         sampling, lattice, samples = np.zeros((len(found), 4), np.int32), np.zeros((len(found), 4)), []

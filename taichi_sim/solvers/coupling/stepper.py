@@ -66,14 +66,16 @@ class Coupling:
         self._plain = plain
         self._bound: dict[str, Launch] = {}
         store, colliders = self.store, len(plan.colliders)
-        store.write("collider", np.array(plan.colliders, np.int32).reshape(colliders, 2))
-        store.write("axes", np.tile(np.eye(3), (colliders, 1, 1)))
+        if colliders:
+            store.write("collider", np.array(plan.colliders, np.int32).reshape(colliders, 2))
+            store.write("axes", np.tile(np.eye(3), (colliders, 1, 1)))
         store.zero(["coupling_flag", "sampling", "lattice_of", "row_count", "span"])
         weld_of = np.full(plan.particles, -1, np.int32)
         for w, (particle, _, _) in enumerate(plan.welds):
             weld_of[particle] = w
         store.write("weld_of", weld_of)
-        store.write("weld", np.array([w[1:] for w in plan.welds], np.int32).reshape(-1, 2))
+        if plan.welds:
+            store.write("weld", np.array([w[1:] for w in plan.welds], np.int32))
         self._epoch = -1  # the order of particles in which welded ones were found
         store.write("band", np.array([0.5 * mpm.plan.spacing]))
         settings = np.array(rigid.store.view("settings"))
