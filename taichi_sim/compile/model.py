@@ -16,8 +16,9 @@ from taichi_sim.compile.continuum.family import Continuum
 from taichi_sim.compile.continuum.limits import step_limit
 from taichi_sim.compile.continuum.sizes import check_envs, check_values_memory
 from taichi_sim.compile.coupling.interface import Interface, fastest, interface, overlap_notes
+from taichi_sim.compile.coupling.points import met, points_interface, solids_message
 from taichi_sim.compile.drives import Actuators
-from taichi_sim.compile.family import Family, Piece
+from taichi_sim.compile.family import Family, Piece, State
 from taichi_sim.compile.initial import admissible, initial_values
 from taichi_sim.compile.judge import Judge
 from taichi_sim.compile.limits import StepLimit
@@ -25,6 +26,7 @@ from taichi_sim.compile.particles.build import particles_family
 from taichi_sim.compile.particles.family import ParticlesFamily
 from taichi_sim.compile.rigid.build import rigid_family, substeps_of
 from taichi_sim.compile.rigid.family import RigidFamily
+from taichi_sim.core.errors import RolloutError
 from taichi_sim.scene.bodies import build_bodies
 from taichi_sim.scene.load import from_dict
 from taichi_sim.scene.particles import build_clusters
@@ -102,6 +104,13 @@ class Model:
             found.append(self.particle.limit_at(values))
         return min(found, key=lambda limit: limit.allowed, default=self.limit)
 
+    def check_start(self, values: Values, parts: dict[str, State]) -> None:
+        """Raise :class:`RolloutError` for families whose starts (by name) cannot be together."""
+        if self.particle is not None and self.rigid is not None:
+            for e in range(self.envs):
+                if message := solids_message(self.particle, self.rigid, values, parts["particles"], e):
+                    raise RolloutError(message + (f" (environment {e})" if self.envs > 1 else ""))
+
     def in_environment(self, values: Values) -> str:
         """Which environment of given values has the smallest step limit, in words; empty where there is only one."""
         if self.envs == 1:
@@ -160,14 +169,23 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         rigid = rigid_family(scene, solids, known, values, bounds, actuators, particles, envs)
     if clusters:
         particle, needed, more = particles_family(
-            scene, clusters, known, values, bounds, actuators, pieces, solid_points, envs
-        )
+            scene, clusters, known, values, bounds, actuators, pieces, solid_points, envs,
+            bool(met(solids, clusters)),
+        )  # fmt: skip
         limit, substeps = min((limit, particle.limit), key=lambda one: one.allowed), max(substeps, needed)
         notes += more
     values["dt"] = np.full(envs, frame_dt / substeps)
     joint = interface(soft, rigid, pieces, values, bounds) if soft is not None and rigid is not None else None
     if joint is not None and soft is not None and rigid is not None:
-        notes += overlap_notes(soft, rigid, joint.attachments.particles, values)
+        held = joint.attachments.particles if joint.attachments is not None else np.zeros(0, int)
+        notes += overlap_notes(soft, rigid, held, values)
+    if particle is not None and rigid is not None and particle.plan.hosting:
+        if joint is not None:
+            raise ValueError(
+                "rigid: bodies cannot touch both continua and springs or grains yet; give the names of one or the "
+                "other in no_contact of all rigid bodies"
+            )
+        joint = points_interface(particle, rigid, values, bounds)
     model = Model(
         scene=scene,
         envs=envs,

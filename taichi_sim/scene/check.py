@@ -187,7 +187,7 @@ def _rigid(scene: Scene, context: Context, path: str, rigid: Rigid) -> None:
         if scene.joints:
             context.add(f"{path}.fixed", "is for scenes without joints; tie the body to the world by a fixed joint")
     for i, other in enumerate(rigid.no_contact):
-        names = [*scene.rigid, *scene.bodies]
+        names = [*scene.rigid, *scene.bodies, *scene.springs, *scene.grains]
         if not fnmatch.filter(names, other) and context.ok(f"{path}.no_contact"):
             context.add(f"{path}.no_contact[{i}]", unknown("body", other, names), other)
 

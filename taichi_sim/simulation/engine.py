@@ -139,7 +139,7 @@ class Engine:
         }
         if joint is None:
             return World(solvers)
-        return World(solvers, joint.make(solvers["continuum"], solvers["rigid"], segment, plain))
+        return World(solvers, joint.make(solvers[joint.host], solvers["rigid"], segment, plain), joint.host)
 
     def _costs(self) -> Costs:
         parts = [family.costs(self.precision, self.frames) for family in self.model.families.values()]
@@ -269,6 +269,7 @@ class Engine:
             family.check(self._values, parts[name])
             family.apply(self._values, world.solvers[name])
             first |= world.named(name, family.first(self._values, parts[name]))
+        self.model.check_start(self._values, parts)
         start = self._joined(parts.values())
         if self.model.interface is not None and world.coupling is not None:
             self.model.interface.apply(self._values, start, world.coupling)
@@ -314,7 +315,7 @@ class Engine:
             with off_tape():
                 self._timeline.run(first, look, taped)
         except CouplingTrouble as trouble:
-            raise RolloutError(f"rigid bodies and continua, {trouble}") from None
+            raise RolloutError(f"rigid bodies and what touches them, {trouble}") from None
         except tuple(TROUBLES) as trouble:
             name = TROUBLES[type(trouble)]
             raise self.model.families[name].explain(world.solvers[name], trouble, self._values) from None
@@ -508,7 +509,7 @@ class Engine:
             self._timeline.backward(enter)
         add_adjoints(0, {"x": rest_bar})
         if self.model.interface is not None and world.coupling is not None:
-            add_adjoints(0, self.model.interface.attachments.pullback(self.start, world.coupling))
+            add_adjoints(0, self.model.interface.start_bars(self.start, world.coupling))
         for name, family in self._families():
             p = family.points
             add(total, family.pullback(self._values, world.solvers[name]))

@@ -12,14 +12,14 @@ class World:
     """Solvers by the name of their family, stepped through the same substeps; a ``timeline.Stepper``.
 
     States are the solvers' own, every array under ``family.array``. With a ``coupling`` rigid bodies are stepped within
-    the substeps of the continuum.
+    the substeps of the family ``host``.
     """
 
-    def __init__(self, solvers: Mapping[str, Any], coupling: Coupling | None = None) -> None:
+    def __init__(self, solvers: Mapping[str, Any], coupling: Coupling | None = None, host: str = "") -> None:
         self.solvers, self.coupling = dict(solvers), coupling
         self._steppers = dict(solvers)
         if coupling is not None:
-            both = CoupledStepper(self._steppers.pop("continuum"), self._steppers.pop("rigid"), coupling)
+            both = CoupledStepper(self._steppers.pop(host), self._steppers.pop("rigid"), coupling)
             self._steppers = {"coupled": both, **self._steppers}
 
     @staticmethod

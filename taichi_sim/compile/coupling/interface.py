@@ -20,6 +20,7 @@ from taichi_sim.solvers.coupling.arrays import CouplingPlan, footprint
 from taichi_sim.solvers.coupling.colliders import Colliders, default_skin
 from taichi_sim.solvers.coupling.stepper import Coupling
 from taichi_sim.solvers.mpm.solver import MpmSolver
+from taichi_sim.solvers.particles.solver import ParticlesSolver
 from taichi_sim.solvers.rigid.solver import RigidSolver
 from taichi_sim.solvers.shapes.samples import BEYOND
 from taichi_sim.timeline.schedule import Costs
@@ -31,23 +32,24 @@ Bounds = dict[str, tuple[np.ndarray, np.ndarray]]
 @dataclass
 class Interface:
     """Colliders of the rigid bodies that continua touch. ``pool`` is the room for contacts, a substep and environment,
-    that is there at the start; it grows where it does not suffice."""
+    that is there at the start; it grows where it does not suffice. ``host`` is the family of what touches."""
 
     plan: CouplingPlan
     colliders: Colliders
     skins: Skins
-    attachments: Attachments
     base: dict[str, float]
     pool: int
+    host: str = "continuum"
+    attachments: Attachments | None = None
 
     def costs(self, precision: str) -> Costs:
         """Bytes of its arrays."""
         fixed = footprint(self.plan, precision, 0, 0)
         return Costs(fixed, footprint(self.plan, precision, 1, self.pool) - fixed, 0)
 
-    def make(self, mpm: MpmSolver, rigid: RigidSolver, segment: int, plain: bool) -> Coupling:
+    def make(self, host: MpmSolver | ParticlesSolver, rigid: RigidSolver, segment: int, plain: bool) -> Coupling:
         """The coupling of two solvers with memory for ``segment`` substeps."""
-        coupling = Coupling(self.plan, mpm, rigid, self.pool * (segment + 1), plain)
+        coupling = Coupling(self.plan, host, rigid, self.pool * (segment + 1), plain)
         self.colliders.fill(coupling, self.base)
         return coupling
 
@@ -55,11 +57,16 @@ class Interface:
     def apply(self, values: Values, start: State, coupling: Coupling) -> None:
         """Put the values into the coupling's arrays; ``start`` is the state at time 0 (all points)."""
         self.skins.apply(values, coupling)
-        self.attachments.apply(start, coupling)
+        if self.attachments is not None:
+            self.attachments.apply(start, coupling)
 
     def pullback(self, values: Values, coupling: Coupling) -> Values:
         """Gradient by path of what the backward sweep left in the coupling, but for what came from the start."""
         return self.skins.pullback(values, coupling)
+
+    def start_bars(self, start: State, coupling: Coupling) -> State:
+        """Adjoint of the start."""
+        return {} if self.attachments is None else self.attachments.pullback(start, coupling)
 
 
 def avoids(body: RigidGeometry, other: str) -> bool:
@@ -105,9 +112,9 @@ def interface(
         colliders.plan(plan, rigid.plan),
         colliders,
         Skins([rigid.bodies[b].name for b in owner], colliders, contact, envs),
-        held,
         default_skin(plan.spacing, 1.0, finest, dt),
         _likely([rigid.bodies[b] for b in touched], finest, plan.particles),
+        attachments=held,
     )
 
 

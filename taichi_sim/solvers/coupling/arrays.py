@@ -12,6 +12,9 @@ from taichi_sim.core.array import Array
 NORMAL, ARM, SPEED, MASS, ALPHA, BIAS = 0, 3, 6, 9, 10, 11
 FRICTION, STICTION, WEIGHT, DISTANCE, BAR = 12, 13, 14, 15, 16
 
+#: While the bodies' velocities are looked for, ``BAR`` holds the normal impulse over α m, and what of it is frozen.
+PRESS, FROZEN = 16, 17
+
 #: Columns of ``counts``.
 COLLIDERS, ROWS, ROOM, POOL, LAWS, PARTITIONS, PARTICLES, WELDS = 0, 1, 2, 3, 4, 5, 6, 7
 
@@ -22,7 +25,8 @@ class CouplingPlan:
 
     ``colliders`` are (kind of shape, body), -1 for the world; those of a body stand together. ``rows`` are the material
     rows of an environment's particles, ``samples`` all lattice samples of sampled shapes, ``room`` the most contacts
-    of one substep and environment, welds among them. ``welds`` are (particle, body, attachment), attachments from 0.
+    of one substep and environment, welds among them, ``band`` (m) the distance beyond touch at which a particle is
+    looked at. ``welds`` are (particle, body, attachment), attachments from 0.
     """
 
     dim: int
@@ -34,6 +38,7 @@ class CouplingPlan:
     colliders: tuple[tuple[int, int], ...]
     samples: int
     room: int
+    band: float
     welds: tuple[tuple[int, int, int], ...] = ()
 
     @property

@@ -13,15 +13,18 @@ from taichi_sim.solvers.coupling.arrays import (
     BAR,
     BIAS,
     FRICTION,
+    FROZEN,
     MASS,
     NORMAL,
+    PRESS,
     ROOM,
     SPEED,
     STICTION,
 )
-from taichi_sim.solvers.coupling.law import meet, meet_slope
+from taichi_sim.solvers.coupling.law import meet, meet_lagged, meet_lagged_slope, meet_slope
 from taichi_sim.solvers.rigid.articulated import add_block
 from taichi_sim.solvers.rigid.geometry import column3
+from taichi_sim.solvers.rigid.law import LAGGED
 from taichi_sim.solvers.rigid.rotation import lift
 from taichi_sim.solvers.rigid.twist import NOW, RESIDUAL, add_wrench, body_motion
 
@@ -64,20 +67,55 @@ def particle_slope(row: ti.template(), i, moving, soft):
 
 
 @ti.func
-def pull(dim: ti.template(), column, e, bodies, soft, dof: ti.template(), heft: ti.template(), others: ti.template()):
-    """:func:`pull_rows` as the velocity problem calls it."""
-    return pull_rows(dim, column, e, bodies, soft, dof, heft, others[0], others[1], others[2], others[3])
+def lagged_impulse(row: ti.template(), i, moving, soft):
+    """``λ`` with the normal impulse in the friction frozen."""
+    return meet_lagged(column3(row, i, SPEED) - moving, column3(row, i, NORMAL), row[i][MASS], row[i][ALPHA],
+                       row[i][BIAS], row[i][FRICTION] * row[i][ALPHA] * row[i][FROZEN], soft * row[i][STICTION])
 
 
 @ti.func
-def pull_rows(dim: ti.template(), column, e, bodies, soft, dof: ti.template(), heft: ti.template(),
+def lagged_slope(row: ti.template(), i, moving, soft):
+    """``G`` of that."""
+    return meet_lagged_slope(column3(row, i, SPEED) - moving, column3(row, i, NORMAL), row[i][MASS], row[i][ALPHA],
+                             row[i][BIAS], row[i][FRICTION] * row[i][ALPHA] * row[i][FROZEN],
+                             soft * row[i][STICTION])
+
+
+@ti.func
+def freeze(e, others: ti.template()):
+    """Freeze the normal impulses of the last :func:`pull`."""
+    freeze_rows(e, others[0], others[2], others[3])
+
+
+@ti.func
+def freeze_rows(e, row: ti.template(), row_count: ti.template(), counts: ti.template()):
+    """:func:`freeze` of an environment's contacts."""
+    for i in range(e * counts[ROOM], e * counts[ROOM] + row_count[e]):
+        row[i][FROZEN] = row[i][PRESS]
+
+
+@ti.func
+def pull(dim: ti.template(), column, e, bodies, lagged, soft, dof: ti.template(), heft: ti.template(),
+         others: ti.template()):
+    """:func:`pull_rows` as the velocity problem calls it."""
+    return pull_rows(dim, column, e, bodies, lagged, soft, dof, heft, others[0], others[1], others[2], others[3])
+
+
+@ti.func
+def pull_rows(dim: ti.template(), column, e, bodies, lagged, soft, dof: ti.template(), heft: ti.template(),
               row: ti.template(), row_body: ti.template(), row_count: ti.template(), counts: ti.template()):
     """Add the particles' share to RESIDUAL, at the velocities in ``column``. Returns the size of the terms, J."""
     freedoms = ti.static(3 if dim == 2 else 6)
     size = 0.0
     for i in range(e * counts[ROOM], e * counts[ROOM] + row_count[e]):
         if row_body[i][0] >= 0:
-            impulse = particle_impulse(row, i, surface_motion(dim, dof, column, e, bodies, i, row, row_body), soft)
+            moving = surface_motion(dim, dof, column, e, bodies, i, row, row_body)
+            row[i][PRESS] = ti.max(row[i][BIAS] - column3(row, i, NORMAL).dot(column3(row, i, SPEED) - moving), 0.0)
+            impulse = moving * 0.0
+            if lagged == LAGGED and row[i][FRICTION] >= 0.0:
+                impulse = lagged_impulse(row, i, moving, soft)
+            else:
+                impulse = particle_impulse(row, i, moving, soft)
             b = e * bodies + row_body[i][0]
             add_wrench(dim, dof, RESIDUAL, b * freedoms, impulse, column3(row, i, ARM).cross(impulse))
             size = size + impulse.norm_sqr() / heft[b]
@@ -85,14 +123,15 @@ def pull_rows(dim: ti.template(), column, e, bodies, soft, dof: ti.template(), h
 
 
 @ti.func
-def stiffen(dim: ti.template(), J: ti.template(), column, e, bodies, soft, transposed, dof: ti.template(),
+def stiffen(dim: ti.template(), J: ti.template(), column, e, bodies, lagged, soft, transposed, dof: ti.template(),
             matrix: ti.template(), others: ti.template()):
     """:func:`stiffen_rows` as the velocity problem calls it."""
-    stiffen_rows(dim, J, column, e, bodies, soft, transposed, dof, matrix, others[0], others[1], others[2], others[3])
+    stiffen_rows(dim, J, column, e, bodies, lagged, soft, transposed, dof, matrix, others[0], others[1], others[2],
+                 others[3])
 
 
 @ti.func
-def stiffen_rows(dim: ti.template(), J: ti.template(), column, e, bodies, soft, transposed, dof: ti.template(),
+def stiffen_rows(dim: ti.template(), J: ti.template(), column, e, bodies, lagged, soft, transposed, dof: ti.template(),
                  matrix: ti.template(), row: ti.template(), row_body: ti.template(), row_count: ti.template(),
                  counts: ti.template()):
     """Add the particles' share to the matrix, at the velocities in ``column``: ``J = [1, -[r]]`` at the arm ``r``."""
@@ -100,7 +139,12 @@ def stiffen_rows(dim: ti.template(), J: ti.template(), column, e, bodies, soft, 
     n = bodies * freedoms
     for i in range(e * counts[ROOM], e * counts[ROOM] + row_count[e]):
         if row_body[i][0] >= 0:
-            G = particle_slope(row, i, surface_motion(dim, dof, column, e, bodies, i, row, row_body), soft)
+            moving = surface_motion(dim, dof, column, e, bodies, i, row, row_body)
+            G = moving.outer_product(moving) * 0.0
+            if lagged == LAGGED and row[i][FRICTION] >= 0.0:
+                G = lagged_slope(row, i, moving, soft)
+            else:
+                G = particle_slope(row, i, moving, soft)
             if G.norm_sqr() > 0.0:
                 if transposed == 1:
                     G = G.transpose()

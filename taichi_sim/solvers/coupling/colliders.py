@@ -8,6 +8,7 @@ import numpy as np
 from taichi_sim.solvers.coupling.arrays import CouplingPlan
 from taichi_sim.solvers.coupling.stepper import Coupling
 from taichi_sim.solvers.mpm.arrays import MpmPlan
+from taichi_sim.solvers.particles.arrays import ParticlesPlan
 from taichi_sim.solvers.rigid.arrays import RigidPlan
 from taichi_sim.solvers.shapes.distance import BOX, CAPSULE, CYLINDER, GRID, PLANE, SPHERE
 from taichi_sim.solvers.shapes.samples import BEYOND
@@ -134,7 +135,22 @@ class Colliders:
         return np.array([c.size for c in self._sorted()]).reshape(-1, 4)
 
     def plan(self, mpm: MpmPlan, rigid: RigidPlan, room: int | None = None) -> CouplingPlan:
-        """Sizes of the scene; ``room`` contacts at most in a substep of an environment."""
+        """Sizes of a scene with continua; ``room`` contacts at most in a substep of an environment."""
+        return self._plan(
+            rigid, mpm.envs, mpm.partitions, mpm.particles, len(mpm.laws), mpm.rows, room, 0.5 * mpm.spacing
+        )
+
+    def plan_points(
+        self, points: ParticlesPlan, rigid: RigidPlan, band: float, room: int | None = None
+    ) -> CouplingPlan:
+        """Sizes of a scene with networks and grains, which bodies look at within ``band``, m, beyond touch: farther
+        than anything moves in a step."""
+        return self._plan(rigid, points.envs, points.shares, points.particles, 1, points.particles, room, band)
+
+    def _plan(
+        self, rigid: RigidPlan, envs: int, shares: int, particles: int, laws: int, rows: int, room: int | None,
+        band: float,
+    ) -> CouplingPlan:  # fmt: skip
         if not self._all and not self._welds:
             raise ValueError("a coupling needs at least one collider or weld")
         worst = max([c.body for c in self._all] + [body for body, _, _ in self._welds])
@@ -143,8 +159,8 @@ class Colliders:
         samples = sum(c.samples.size for c in self._all if c.samples is not None)
         welds = tuple((int(p), body, a) for a, (body, mine, _) in enumerate(self._welds) for p in mine)
         return CouplingPlan(
-            self.dim, mpm.envs, mpm.partitions, mpm.particles, len(mpm.laws), mpm.rows,
-            tuple((c.kind, c.body) for c in self._sorted()), samples, room or 2 * mpm.particles, welds,
+            self.dim, envs, shares, particles, laws, rows, tuple((c.kind, c.body) for c in self._sorted()), samples,
+            room or 2 * particles, band, welds,
         )  # fmt: skip
 
     def fill(self, coupling: Coupling, skin: dict[str, float]) -> None:

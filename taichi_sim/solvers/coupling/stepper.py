@@ -1,4 +1,4 @@
-"""MPM and rigid bodies stepped together, substep by substep, as one :class:`~taichi_sim.timeline.timeline.Stepper`."""
+"""Matter and rigid bodies stepped together, substep by substep, as one :class:`~taichi_sim.timeline.timeline.Stepper`."""
 
 from collections.abc import Mapping
 
@@ -10,8 +10,10 @@ from taichi_sim.core.store import Store
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.coupling import balance, kernels
 from taichi_sim.solvers.coupling.arrays import POOL_ARRAYS, CouplingPlan, declare, domain_sizes
+from taichi_sim.solvers.coupling.matter import Matter, matter_of
 from taichi_sim.solvers.coupling.records import CROWDED, FULL
 from taichi_sim.solvers.mpm.solver import MpmSolver
+from taichi_sim.solvers.particles.solver import ParticlesSolver
 from taichi_sim.solvers.rigid.solver import RigidSolver
 from taichi_sim.solvers.shapes.distance import GRID
 
@@ -19,7 +21,7 @@ from taichi_sim.solvers.shapes.distance import GRID
 FLOOR = 1e-2
 
 #: What the bodies' velocity problem is given of the particles.
-ENTERING = (balance.pull, balance.stiffen)
+ENTERING = (balance.pull, balance.stiffen, balance.freeze)
 
 
 class CouplingTrouble(Exception):
@@ -34,13 +36,11 @@ class CouplingTrouble(Exception):
 
 
 class _Joined:
-    """Arrays of several stores under one roof; those of the MPM solver are called ``mpm_…``."""
+    """Arrays of matter and of several stores under one roof."""
 
-    def __init__(self, mpm: Store, *others: Store) -> None:
-        self.runtime = mpm.runtime
-        self.arrays: dict[str, ti.Ndarray] = {}
-        for name, array in mpm.arrays.items():
-            self.arrays[f"d_mpm_{name[2:]}" if name.startswith("d_") else f"mpm_{name}"] = array
+    def __init__(self, matter: Matter, *others: Store) -> None:
+        self.runtime = matter.runtime
+        self.arrays: dict[str, ti.Ndarray] = dict(matter.arrays)
         for store in others:
             self.arrays |= store.arrays
             if "joint_freedom" in store.sizes:  # ``row`` is what a particle's contact is here
@@ -54,15 +54,18 @@ class _Joined:
 
 
 class Coupling:
-    """The bodies' step within an MPM substep: a :class:`~taichi_sim.solvers.mpm.solver.Guest` of the MPM solver.
+    """The bodies' step within a substep of the matter they touch: a :class:`~taichi_sim.solvers.mpm.solver.Guest` of the
+    MPM solver, or one of the particle solver.
 
     ``pool`` is the room for the contacts of a whole segment, an environment; it grows where it does not suffice.
     """
 
-    def __init__(self, plan: CouplingPlan, mpm: MpmSolver, rigid: RigidSolver, pool: int, plain: bool = False) -> None:
-        self.plan, self.mpm, self.rigid = plan, mpm, rigid
-        self.store = Store(mpm.store.runtime, declare(plan.dim), domain_sizes(plan, mpm.store.slots), plan.dim,
-                           mpm.store.slots, 1, 1)  # fmt: skip
+    def __init__(
+        self, plan: CouplingPlan, host: MpmSolver | ParticlesSolver, rigid: RigidSolver, pool: int, plain: bool = False
+    ) -> None:
+        self.plan, self.matter, self.rigid = plan, matter_of(host), rigid
+        slots = self.matter.slots
+        self.store = Store(self.matter.runtime, declare(plan.dim), domain_sizes(plan, slots), plan.dim, slots, 1, 1)
         self._plain = plain
         self._bound: dict[str, Launch] = {}
         store, colliders = self.store, len(plan.colliders)
@@ -77,7 +80,7 @@ class Coupling:
         if plan.welds:
             store.write("weld", np.array([w[1:] for w in plan.welds], np.int32))
         self._epoch = -1  # the order of particles in which welded ones were found
-        store.write("band", np.array([0.5 * mpm.plan.spacing]))
+        store.write("band", np.array([plan.band]))
         settings = np.array(rigid.store.view("settings"))
         settings[2] = FLOOR
         rigid.store.write("settings", settings)
@@ -106,7 +109,7 @@ class Coupling:
 
     def _launch(self, name: str) -> Launch:
         if name not in self._bound:
-            joined = _Joined(self.mpm.store, self.rigid.store, self.store, self.pool)
+            joined = _Joined(self.matter, self.rigid.store, self.store, self.pool)
             fixed = {
                 "dim": self.plan.dim, "met": self.rigid.plan.met, "entering": ENTERING,
                 "trees": self.rigid.plan.jointed, "loops": bool(self.rigid.plan.closures),
@@ -117,7 +120,7 @@ class Coupling:
             self._bound[name] = bind_kernel(kernel, joined, fixed, self._plain, light=True)
         return self._bound[name]
 
-    # ---- what the MPM solver calls, a substep each ----
+    # ---- what the host calls, a substep each ----
 
     def enter(self, k: int, frame: int, epoch: int) -> None:
         """Step the bodies from slot ``k``; particles of slot ``k`` get their velocity after contact."""
@@ -195,16 +198,18 @@ class Coupling:
         self._bound.clear()
         self.store.close()
         self.pool.close()
+        self.matter.close()
 
 
 class CoupledStepper:
-    """An MPM solver and a rigid solver with the same substeps; a :class:`~taichi_sim.timeline.timeline.Stepper`.
+    """Matter (an MPM or a particle solver) and a rigid solver with the same substeps; a
+    :class:`~taichi_sim.timeline.timeline.Stepper`.
 
     The state keys of a slot are those of the two solvers, with ``mpm/`` and ``rigid/`` in front. Velocities of a slot
     are those at its end of the substep before, whether or not the next substep has run.
     """
 
-    def __init__(self, mpm: MpmSolver, rigid: RigidSolver, coupling: Coupling) -> None:
+    def __init__(self, mpm: MpmSolver | ParticlesSolver, rigid: RigidSolver, coupling: Coupling) -> None:
         if mpm.substeps != rigid.substeps or mpm.plan.envs != rigid.plan.envs or mpm.store.slots > rigid.store.slots:
             raise ValueError("coupled solvers need the same substeps of a frame, environments, and slots")
         self.mpm, self.rigid, self.coupling = mpm, rigid, coupling
@@ -214,6 +219,7 @@ class CoupledStepper:
         """Start a segment at absolute substep ``start``."""
         self.mpm.begin(start)
         self.rigid.begin(start)
+        self.coupling.matter.refresh()
         self.coupling.begin()
 
     def forward(self, k0: int, k1: int, record: bool) -> None:
@@ -224,6 +230,7 @@ class CoupledStepper:
         """Carry the adjoint of slot ``k1`` back to slot ``k0``."""
         self.rigid.settle(k1)
         self.mpm.backward(k0, k1)
+        self.coupling.matter.collect()
 
     def read_slot(self, k: int) -> dict[str, np.ndarray]:
         """Copy of the state of slot ``k``."""
