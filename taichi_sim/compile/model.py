@@ -175,9 +175,10 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         limit, substeps = min((limit, particle.limit), key=lambda one: one.allowed), max(substeps, needed)
         notes += more
     values["dt"] = np.full(envs, frame_dt / substeps)
-    joint = interface(soft, rigid, values, bounds) if soft is not None and rigid is not None else None
+    joint = interface(soft, rigid, pieces, values, bounds) if soft is not None and rigid is not None else None
     if joint is not None and soft is not None and rigid is not None:
-        notes += overlap_notes(soft, rigid, values)
+        held = joint.attachments.particles if joint.attachments is not None else np.zeros(0, int)
+        notes += overlap_notes(soft, rigid, held, values)
     if particle is not None and rigid is not None and particle.plan.hosting:
         if joint is not None:
             raise ValueError(

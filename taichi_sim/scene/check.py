@@ -17,6 +17,7 @@ from taichi_sim.scene.paths import joint_entries
 from taichi_sim.scene.presets import resolve_material
 from taichi_sim.scene.schema import (
     Actuator,
+    Attachment,
     Body,
     Domain,
     Grains,
@@ -66,6 +67,8 @@ def check(scene: Scene, context: Context) -> None:
     for name, joint in scene.joints.items():
         _joint(scene, context, f"joints.{name}", joint)
     _trees(scene, context)
+    for name, attachment in scene.attachments.items():
+        _attachment(scene, context, f"attachments.{name}", attachment)
     for name, springs in scene.springs.items():
         _springs(scene, context, f"springs.{name}", springs)
     for name, grains in scene.grains.items():
@@ -257,6 +260,15 @@ def _joint(scene: Scene, context: Context, path: str, joint: Joint) -> None:
             context.add(f"{path}.{key}", f"must be {'3 numbers' if numbers == 3 else 'a number'}", getattr(joint, key))
     if joint.lower is not None and joint.upper is not None and not float(joint.lower) < float(joint.upper):
         context.add(f"{path}.lower", f"must be below upper = {float(joint.upper):g}", joint.lower)
+
+
+def _attachment(scene: Scene, context: Context, path: str, attachment: Attachment) -> None:
+    to = attachment.to
+    if to is not None and to not in scene.rigid and context.ok(f"{path}.to", f"rigid.{to}"):
+        context.add(f"{path}.to", unknown("rigid body", to, scene.rigid), to)
+    if attachment.body is not None and not scene.bodies and context.ok(f"{path}.body", "bodies"):
+        context.add(f"{path}.body", "there is no [bodies.NAME] to hold", attachment.body)
+    _reference(scene, context, path, attachment.body, attachment.region, ("bodies",))
 
 
 def _trees(scene: Scene, context: Context) -> None:

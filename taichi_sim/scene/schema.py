@@ -20,6 +20,7 @@ FORMAT = 1
 WALL_KINDS = ("sticky", "slip", "separate", "periodic")
 OBSTACLE_KINDS = ("sticky", "slip", "separate")
 JOINT_KINDS = ("hinge", "prismatic", "ball", "fixed", "free")
+ATTACHMENT_KINDS = ("weld",)
 AXES = "xyz"
 
 #: A number, a (nested) list of numbers, or an array.
@@ -273,6 +274,18 @@ class Joint(Table, kw_only=True):
     loop_turning: Annotated[Real, real("N m", "of a loop's attitude", scale="log", **POSITIVE)] = 1e4
 
 
+class Attachment(Table, kw_only=True):
+    """Holds a body, or a region of it, on a rigid body: its particles keep the place in it that they have at the start.
+
+    Both ways: the rigid body carries what hangs on it. What is held touches nothing else.
+    """
+
+    kind: Annotated[str, other("choice", "how it holds", choices=ATTACHMENT_KINDS)] = "weld"
+    body: Annotated[str, other("path", "name of a body", refers="bodies")]
+    region: Annotated[str | None, other("path", "region of the body; default: all of it", refers="regions")] = None
+    to: Annotated[str, other("path", "rigid body, a link of an arm for instance", refers="rigid")]
+
+
 class Springs(Kinded, kw_only=True):
     """A network of point masses joined by springs. ``kind`` and its entries: see ``taichi-sim list``.
 
@@ -441,6 +454,7 @@ class Scene(Table, kw_only=True):
     bodies: dict[str, Body] = {}
     rigid: dict[str, Rigid] = {}
     joints: dict[str, Joint] = {}
+    attachments: dict[str, Attachment] = {}
     springs: dict[str, Springs] = {}
     grains: dict[str, Grains] = {}
     obstacles: dict[str, Obstacle] = {}

@@ -270,9 +270,9 @@ class Engine:
             family.apply(self._values, world.solvers[name])
             first |= world.named(name, family.first(self._values, parts[name]))
         self.model.check_start(self._values, parts)
-        if self.model.interface is not None and world.coupling is not None:
-            self.model.interface.skins.apply(self._values, world.coupling)
         start = self._joined(parts.values())
+        if self.model.interface is not None and world.coupling is not None:
+            self.model.interface.apply(self._values, start, world.coupling)
         soft = self.model.continuum
         if soft is not None:
             found = self._overlaps.notes(self._values, parts["continuum"]["x"])
@@ -508,12 +508,14 @@ class Engine:
         with off_tape():
             self._timeline.backward(enter)
         add_adjoints(0, {"x": rest_bar})
+        if self.model.interface is not None and world.coupling is not None:
+            add_adjoints(0, self.model.interface.start_bars(self.start, world.coupling))
         for name, family in self._families():
             p = family.points
             add(total, family.pullback(self._values, world.solvers[name]))
             inertia = None if inertia_bar is None else inertia_bar[:, p]
             add(total, family.pullback_mass(self._values, mass_bar[:, p], inertia))
         if self.model.interface is not None and world.coupling is not None:
-            add(total, self.model.interface.skins.pullback(self._values, world.coupling))
+            add(total, self.model.interface.pullback(self._values, world.coupling))
         add(total, actuators.pullback(self._values))
         return total

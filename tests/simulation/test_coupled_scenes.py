@@ -177,3 +177,51 @@ def test_in_space():
         report = sim.check_gradients("loss", ["rigid.ball.mass", "rigid.ball.scale", "rigid.ball.rotation"])
         assert report.ok, report
         assert sim.observe("rigid.ball.velocity")[2] > -1.8
+
+
+def attached(**changes) -> dict:
+    """The scene with a soft pad on the box, held by its lower end."""
+    table = scene(**changes).to_dict()
+    table["rigid"]["box"]["shape"] = {"kind": "box", "lower": [0.4, 0.303], "upper": [0.6, 0.45]}
+    table["bodies"]["pad"] = {
+        "shape": {"kind": "box", "lower": [0.42, 0.45], "upper": [0.58, 0.65]}, "material": "jelly",
+        "regions": {"root": {"shape": {"kind": "box", "lower": [0.0, 0.0], "upper": [1.0, 0.52]}}},
+    }  # fmt: skip
+    table["attachments"] = {"hold": {"body": "pad", "region": "root", "to": "box"}}
+    table["objectives"] = {"pad": {"kind": "velocity", "body": "pad", "direction": [1.0, 0.3]}}
+    return table
+
+
+def test_attachments():
+    """A pad on the box: gradients by everything that says where both are; and with contact switched off."""
+    table = attached()
+    with Simulation(Scene.from_dict(table), precision="f64") as sim:
+        assert not sim.notes
+        paths = [f"rigid.box.{name}" for name in ("mass", "scale", "position", "rotation", "velocity", "friction")]
+        paths += ["bodies.pad.position", "bodies.pad.rotation", "bodies.block.position", "materials.jelly.density"]
+        report = sim.check_gradients("loss", paths)
+        assert report.ok, report
+    table["rigid"]["box"] |= {"no_contact": ["*"], "fixed": True, "force": [0.0, 0.0]}
+    del table["rigid"]["box"]["velocity"]
+    with Simulation(Scene.from_dict(table), precision="f64", envs=2) as sim:
+        sim.set("bodies.pad.velocity", [[0.0, 0.0], [0.3, 0.0]])
+        values, found = sim.value_and_grad("loss", ["rigid.box.position", "bodies.pad.position"])
+        assert values[0] != values[1] and np.abs(values).max() < 0.1, "it hangs on the box, which does not move"
+    with Simulation(Scene.from_dict(table), precision="f64") as sim:
+        value, alone = sim.value_and_grad("loss", list(found))
+        assert value == values[0] and all(np.array_equal(alone[path], found[path][0]) for path in found)
+
+
+def test_what_cannot_be_attached():
+    for wrong, message in (
+        ({"body": "pda", "to": "box"}, "did you mean 'pad'"),
+        ({"body": "pad", "to": "bx"}, "unknown rigid body 'bx'; did you mean 'box'"),
+        ({"body": "pad", "region": "rot", "to": "box"}, "did you mean 'root'"),
+        ({"body": "box", "to": "box"}, r"is of \[rigid\]; this is for \[bodies\]"),
+    ):
+        with pytest.raises(SceneError, match=message):
+            Scene.from_dict(attached() | {"attachments": {"hold": wrong}})
+    table = attached()
+    table["attachments"]["again"] = {"body": "pad", "to": "box"}
+    with pytest.raises(ValueError, match="attachments.again: a particle of bodies.pad is held by attachments.hold"):
+        Simulation(Scene.from_dict(table))

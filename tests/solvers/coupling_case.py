@@ -16,7 +16,7 @@ from taichi_sim.solvers.rigid.solver import RigidSolver
 MPM_STATE = ("x", "v", "C", "F")
 RIGID_STATE = ("position", "rotation", "velocity", "spin")
 COUPLING = ("place", "size", "skin_friction", "skin_stiction", "skin_offset", "skin_rate", "skin_cap",
-            "skin_compliance")  # fmt: skip
+            "skin_compliance", "weld_place", "weld_rate", "weld_cap")  # fmt: skip
 RIGID = ("mass", "inertia", "centre", "gravity", "dt", "friction", "stiffness", "damping", "stiction", "force",
          "torque")  # fmt: skip
 JOINTS = ("coordinate", "rate")
@@ -239,6 +239,8 @@ class Case:
                 direction = direction * place
             if key == "mpm:material":
                 direction[:, 0] = 0.0
+            if not direction.size:
+                continue
             if key == "coupling:size":
                 direction[np.abs(place) > 1e6] = 0.0
             mine = float((gradient[key] * direction).sum())

@@ -1,6 +1,7 @@
 """Where rigid bodies and continua of a scene meet: the coupling of their solvers, compiled."""
 
 import fnmatch
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,9 @@ from taichi_sim.compile.binding import Values
 from taichi_sim.compile.continuum.doubts import DEEP, LOOKED_AT, MANY
 from taichi_sim.compile.continuum.family import Continuum
 from taichi_sim.compile.continuum.limits import step_limit
+from taichi_sim.compile.coupling.attachments import Attachments
 from taichi_sim.compile.coupling.skins import Contact, Skins, pieces_of
+from taichi_sim.compile.family import Piece, State
 from taichi_sim.compile.rigid.attitude import matrices
 from taichi_sim.compile.rigid.family import RigidFamily
 from taichi_sim.scene.rigid import RigidGeometry
@@ -37,6 +40,7 @@ class Interface:
     base: dict[str, float]
     pool: int
     host: str = "continuum"
+    attachments: Attachments | None = None
 
     def costs(self, precision: str) -> Costs:
         """Bytes of its arrays."""
@@ -50,13 +54,31 @@ class Interface:
         return coupling
 
 
+    def apply(self, values: Values, start: State, coupling: Coupling) -> None:
+        """Put the values into the coupling's arrays; ``start`` is the state at time 0 (all points)."""
+        self.skins.apply(values, coupling)
+        if self.attachments is not None:
+            self.attachments.apply(start, coupling)
+
+    def pullback(self, values: Values, coupling: Coupling) -> Values:
+        """Gradient by path of what the backward sweep left in the coupling, but for what came from the start."""
+        return self.skins.pullback(values, coupling)
+
+    def start_bars(self, start: State, coupling: Coupling) -> State:
+        """Adjoint of the start."""
+        return {} if self.attachments is None else self.attachments.pullback(start, coupling)
+
+
 def avoids(body: RigidGeometry, other: str) -> bool:
     """Whether a rigid body passes through the continuum called ``other``."""
     return any(fnmatch.fnmatchcase(other, pattern) for pattern in body.table.no_contact)
 
 
-def interface(soft: Continuum, rigid: RigidFamily, values: Values, bounds: Bounds) -> Interface | None:
-    """The coupling of a scene's continua and rigid bodies; ``None`` where all of them pass through each other.
+def interface(
+    soft: Continuum, rigid: RigidFamily, pieces: Mapping[str, Piece], values: Values, bounds: Bounds
+) -> Interface | None:
+    """The coupling of a scene's continua and rigid bodies; ``None`` where all of them pass through each other and none
+    is attached.
 
     Contact is hard, and particles touch a quarter of their spacing from a surface. Penetration is taken back at the
     pace of the material's waves in the scene as built. Raises ``ValueError`` for bodies that rebound, and for shapes
@@ -64,12 +86,16 @@ def interface(soft: Continuum, rigid: RigidFamily, values: Values, bounds: Bound
     """
     matter = soft.matter.bodies
     touched = [b for b, solid in enumerate(rigid.bodies) if not all(avoids(solid, one.name) for one in matter)]
-    if not touched:
+    held = Attachments(
+        soft.scene, pieces, [body.name for body in rigid.bodies], rigid.points.start + rigid.centres
+    )  # fmt: skip
+    if not touched and not held.held:
         return None
     _refuse(rigid, soft, values, bounds)
     plan, envs = soft.plan, soft.plan.envs
     reach = 0.5 * plan.spacing + max(float(one.volume.min()) for one in matter) ** (1 / plan.dim)
     colliders, owner = pieces_of(rigid.bodies, touched, reach)
+    held.join(colliders)
     shape = (len(owner), plan.rows)
     contact = Contact(np.full(shape, -BEYOND), np.ones(shape), np.ones(shape))
     dt, finest = float(np.min(values["dt"])), np.inf
@@ -88,6 +114,7 @@ def interface(soft: Continuum, rigid: RigidFamily, values: Values, bounds: Bound
         Skins([rigid.bodies[b].name for b in owner], colliders, contact, envs),
         default_skin(plan.spacing, 1.0, finest, dt),
         _likely([rigid.bodies[b] for b in touched], finest, plan.particles),
+        attachments=held,
     )
 
 
@@ -101,6 +128,8 @@ def _refuse(rigid: RigidFamily, soft: Continuum, values: Values, bounds: Bounds)
 
 def _likely(bodies: list[RigidGeometry], spacing: float, particles: int) -> int:
     """Contacts of a substep: a layer of particles around all bodies."""
+    if not bodies:
+        return 1
     area = 0.0
     for piece in (piece for body in bodies for piece in body.pieces):
         lower, upper = piece.bounds()
@@ -125,8 +154,8 @@ def fastest(bodies: list[RigidGeometry], values: Values, bounds: Bounds) -> floa
     return found
 
 
-def overlap_notes(soft: Continuum, rigid: RigidFamily, values: Values) -> list[str]:
-    """Continua that start inside rigid bodies, in the first environment."""
+def overlap_notes(soft: Continuum, rigid: RigidFamily, held: np.ndarray, values: Values) -> list[str]:
+    """Continua that start inside rigid bodies, in the first environment; but for particles that are ``held``."""
     x, motion = soft.begin(values)["x"][0], rigid.joints.forward(values, rigid.start.motion(values))
     turned, centres = matrices(motion["rotation"][0], soft.plan.dim), rigid.shapes.centres(values)[0]
     dx = soft.plan.spacing
@@ -137,7 +166,8 @@ def overlap_notes(soft: Continuum, rigid: RigidFamily, values: Values) -> list[s
             if avoids(body, name):
                 continue
             every = -(-(where.stop - where.start) // LOOKED_AT)
-            points = x[where][::every] - motion["position"][0, b]
+            chosen = np.arange(where.start, where.stop)[::every]
+            points = x[chosen[~np.isin(chosen, held)]] - motion["position"][0, b]
             local = (points @ turned[b] + centres[b]) / scale + body.pivot
             depth = -scale * body.shape.signed_distance(local)
             inside = int(np.count_nonzero(depth > DEEP * dx)) * every

@@ -91,6 +91,8 @@ class Skins(Binding):
         return np.stack([values[f"rigid.{name}.{entry}"] for name in self.names], axis=1)
 
     def apply(self, values: Values, solver: Coupling) -> None:
+        if not self.names:
+            return
         store, scale = solver.store, self._each(values, "scale")[:, :, None]
         store.write("place", (scale * self.place).reshape(-1, self.place.shape[1]))
         store.write("size", np.where(self.finite, scale * self.length, self.size).reshape(-1, 4))
@@ -102,6 +104,8 @@ class Skins(Binding):
 
     def pullback(self, values: Values, solver: Coupling) -> Values:
         store, out = solver.store, {}
+        if not self.names:
+            return out
         place_bar = store.reduced_adjoint("place").reshape(self.envs, *self.place.shape)
         size_bar = store.reduced_adjoint("size").reshape(self.envs, *self.length.shape)
         bars = {"scale": (place_bar * self.place).sum(axis=2) + (size_bar * self.length).sum(axis=2)}

@@ -41,18 +41,29 @@ def surface_motion(dim: ti.template(), dof: ti.template(), column, e, bodies, i,
     return out
 
 
+#: Friction of a row that is a weld.
+WELDED = -1.0
+
+
 @ti.func
 def particle_impulse(row: ti.template(), i, moving, soft):
-    """``λ`` of contact ``i`` at a surface that moves with ``moving``."""
-    return meet(column3(row, i, SPEED) - moving, column3(row, i, NORMAL), row[i][MASS], row[i][ALPHA], row[i][BIAS],
-                row[i][FRICTION], soft * row[i][STICTION])
+    """``λ`` of contact or weld ``i`` at a surface that moves with ``moving``."""
+    u = column3(row, i, SPEED) - moving
+    out = row[i][MASS] * (column3(row, i, NORMAL) - u)
+    if row[i][FRICTION] >= 0.0:
+        out = meet(u, column3(row, i, NORMAL), row[i][MASS], row[i][ALPHA], row[i][BIAS], row[i][FRICTION],
+                   soft * row[i][STICTION])
+    return out
 
 
 @ti.func
 def particle_slope(row: ti.template(), i, moving, soft):
-    """``G`` of contact ``i``."""
-    return meet_slope(column3(row, i, SPEED) - moving, column3(row, i, NORMAL), row[i][MASS], row[i][ALPHA],
-                      row[i][BIAS], row[i][FRICTION], soft * row[i][STICTION])
+    """``G`` of contact or weld ``i``."""
+    out = row[i][MASS] * ti.Matrix.identity(float, 3)
+    if row[i][FRICTION] >= 0.0:
+        out = meet_slope(column3(row, i, SPEED) - moving, column3(row, i, NORMAL), row[i][MASS], row[i][ALPHA],
+                         row[i][BIAS], row[i][FRICTION], soft * row[i][STICTION])
+    return out
 
 
 @ti.func
@@ -101,7 +112,7 @@ def pull_rows(dim: ti.template(), column, e, bodies, lagged, soft, dof: ti.templ
             moving = surface_motion(dim, dof, column, e, bodies, i, row, row_body)
             row[i][PRESS] = ti.max(row[i][BIAS] - column3(row, i, NORMAL).dot(column3(row, i, SPEED) - moving), 0.0)
             impulse = moving * 0.0
-            if lagged == LAGGED:
+            if lagged == LAGGED and row[i][FRICTION] >= 0.0:
                 impulse = lagged_impulse(row, i, moving, soft)
             else:
                 impulse = particle_impulse(row, i, moving, soft)
@@ -130,7 +141,7 @@ def stiffen_rows(dim: ti.template(), J: ti.template(), column, e, bodies, lagged
         if row_body[i][0] >= 0:
             moving = surface_motion(dim, dof, column, e, bodies, i, row, row_body)
             G = moving.outer_product(moving) * 0.0
-            if lagged == LAGGED:
+            if lagged == LAGGED and row[i][FRICTION] >= 0.0:
                 G = lagged_slope(row, i, moving, soft)
             else:
                 G = particle_slope(row, i, moving, soft)

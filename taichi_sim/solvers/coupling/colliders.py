@@ -57,6 +57,7 @@ class Colliders:
     def __init__(self, dim: int) -> None:
         self.dim = dim
         self._all: list[_Collider] = []
+        self._welds: list[tuple[int, np.ndarray, np.ndarray]] = []
 
     def _add(self, kind: int, body: int, size: Sequence[float], place, axes, **more) -> None:
         turned = np.eye(3)
@@ -113,16 +114,25 @@ class Colliders:
         first = np.append(np.asarray(first_node, float), [0.0] * (3 - self.dim))
         self._add(GRID, body, [1.0], place, axes, samples=values, first_node=first, spacing=float(spacing))
 
+    def weld(self, body: int, particles: Sequence[int] | np.ndarray, places: np.ndarray) -> None:
+        """Weld ``particles``, numbered as in the first state, to ``body`` at ``places`` (n, dim) from its centre of
+        mass, in its axes. They touch nothing any more."""
+        mine = np.asarray(particles, int)
+        taken = np.concatenate([np.zeros(0, int), *(other for _, other, _ in self._welds)])
+        if not len(mine) or len(np.unique(mine)) < len(mine) or np.isin(mine, taken).any():
+            raise ValueError(f"weld {len(self._welds)}: needs particles, each of them once")
+        self._welds.append((body, mine, np.asarray(places, float).reshape(len(mine), self.dim)))
+
     def _sorted(self) -> list[_Collider]:
         return sorted(self._all, key=lambda c: c.body)
 
     def places(self) -> np.ndarray:
         """(colliders, dim) origins, in the order of the coupling, m."""
-        return np.array([c.place for c in self._sorted()])
+        return np.array([c.place for c in self._sorted()]).reshape(-1, self.dim)
 
     def sizes(self) -> np.ndarray:
         """(colliders, 4) sizes as ``distance`` wants them, in the order of the coupling, m."""
-        return np.array([c.size for c in self._sorted()])
+        return np.array([c.size for c in self._sorted()]).reshape(-1, 4)
 
     def plan(self, mpm: MpmPlan, rigid: RigidPlan, room: int | None = None) -> CouplingPlan:
         """Sizes of a scene with continua; ``room`` contacts at most in a substep of an environment."""
@@ -141,20 +151,27 @@ class Colliders:
         self, rigid: RigidPlan, envs: int, shares: int, particles: int, laws: int, rows: int, room: int | None,
         band: float,
     ) -> CouplingPlan:  # fmt: skip
-        if not self._all:
-            raise ValueError("a coupling needs at least one collider")
-        worst = max(c.body for c in self._all)
+        if not self._all and not self._welds:
+            raise ValueError("a coupling needs at least one collider or weld")
+        worst = max([c.body for c in self._all] + [body for body, _, _ in self._welds])
         if worst >= rigid.bodies:
             raise ValueError(f"a collider belongs to body {worst}, there are {rigid.bodies} bodies")
         samples = sum(c.samples.size for c in self._all if c.samples is not None)
+        welds = tuple((int(p), body, a) for a, (body, mine, _) in enumerate(self._welds) for p in mine)
         return CouplingPlan(
             self.dim, envs, shares, particles, laws, rows, tuple((c.kind, c.body) for c in self._sorted()), samples,
-            room or 2 * particles, band,
+            room or 2 * particles, band, welds,
         )  # fmt: skip
 
     def fill(self, coupling: Coupling, skin: dict[str, float]) -> None:
-        """Write shapes, and one ``skin`` for all colliders and materials."""
+        """Write shapes and welds, and one ``skin`` for all colliders, materials and welds."""
         store, plan, found = coupling.store, coupling.plan, self._sorted()
+        if self._welds:
+            store.write("weld_place", np.tile(np.concatenate([at for _, _, at in self._welds]), (plan.envs, 1)))
+            for name in ("rate", "cap"):
+                store.write(f"weld_{name}", np.full(plan.envs * plan.attachments, float(skin[name])))
+        if not found:
+            return
         store.write("place", np.tile(self.places(), (plan.envs, 1)))
         store.write("size", np.tile(self.sizes(), (plan.envs, 1)))
         store.write("axes", np.array([c.axes for c in found]))

@@ -1,7 +1,8 @@
 """Kernels of the coupling. Arrays of the MPM solver are called ``mpm_…`` here, those of the rigid solver as they are.
 
 A substep is ``begin``, ``near``, ``lie``, ``answer``, ``push``; backwards ``begin``, ``lie`` and then the adjoints of
-``answer``, ``lie`` and ``begin``. They are separate because the time to compile a kernel grows faster than its length.
+``answer``, ``lie`` and ``begin``; where particles are welded ``tie`` follows ``lie``, and ``push_tied`` and
+``exchange_tied`` do for them what ``push`` and ``exchange`` do. They are separate because the time to compile a kernel grows faster than its length.
 With ``trees`` bodies hang on joints, and kernels of ``rigid.tree_kernels`` stand before and after (``stepper``).
 """
 
@@ -10,6 +11,7 @@ from taichi_sim.runtime import ti
 from taichi_sim.solvers.coupling.arrays import PARTITIONS
 from taichi_sim.solvers.coupling.balance import pull_adjoint
 from taichi_sim.solvers.coupling.records import keep, push_particles, search, set_frames, set_rows, set_rows_adjoint
+from taichi_sim.solvers.coupling.welds import find, push_welds, set_welds, set_welds_adjoint
 from taichi_sim.solvers.rigid.articulated import Joints, drift_joints, drift_joints_adjoint, unjointed
 from taichi_sim.solvers.rigid.closure import Bond
 from taichi_sim.solvers.rigid.detect import detect
@@ -111,8 +113,8 @@ def begin_adjoint(
 @ti.kernel
 def near(
     dim: ti.template(), sampled: ti.template(), size: A1, skin_offset: A1, collider: A1, sampling: A1, lattice_of: A1,
-    sample: A1, frame: A1, origin: A1, ball: A1, hull: A1, found: A1, found_count: A1, band: A1, counts: A1, mpm_x: A2,
-    mpm_id: A2, mpm_tag: A1, mpm_work: A1, envs: ti.i32, k: ti.i32, epoch: ti.i32,
+    sample: A1, frame: A1, origin: A1, ball: A1, hull: A1, found: A1, found_count: A1, band: A1, counts: A1, weld_of: A1,
+    mpm_x: A2, mpm_id: A2, mpm_tag: A1, mpm_work: A1, envs: ti.i32, k: ti.i32, epoch: ti.i32,
 ):
     """Find the particles of slot ``k`` near bodies, every worker its own."""
     ti.loop_config(block_dim=SPREAD)
@@ -120,7 +122,7 @@ def near(
         if spread % SPREAD == 0:
             search(dim, sampled, spread // SPREAD, k, epoch, envs * counts[PARTITIONS], mpm_x, mpm_id, mpm_tag,
                    mpm_work, size, skin_offset, collider, sampling, lattice_of, sample, frame, origin, ball, hull,
-                   band, counts, found, found_count)
+                   band, counts, weld_of, found, found_count)
 
 
 @light_operator
@@ -271,3 +273,68 @@ def exchange(mpm_v: A2, record: A1, after: A1, span: A2, envs: ti.i32, k: ti.i32
                     held = mpm_v[k, record[j][0]]
                     mpm_v[k, record[j][0]] = after[j]
                     after[j] = held
+
+
+@ti.kernel
+def find_tied(mpm_id: A2, weld_of: A1, weld_particle: A1, counts: A1, envs: ti.i32, epoch: ti.i32):
+    """Where welded particles are in memory."""
+    ti.loop_config(block_dim=SPREAD)
+    for spread in range(envs * SPREAD):
+        if spread % SPREAD == 0:
+            find(spread // SPREAD, epoch, mpm_id, weld_of, weld_particle, counts)
+
+
+@light_operator
+@ti.kernel
+def tie(
+    dim: ti.template(), position: A2, turned: A1, dt: A1, held: A1, extent: A1, weld: A1, weld_particle: A1,
+    weld_at: A2, weld_place: A1, weld_rate: A1, weld_cap: A1, row: A1, row_body: A1, row_count: A1, span: A2,
+    counts: A1, mpm_x: A2, mpm_v: A2, mpm_id: A2, mpm_tag: A1, mpm_material: A1, mpm_gravity: A1, envs: ti.i32,
+    attachments: ti.i32, k: ti.i32, epoch: ti.i32, look: ti.i32,
+):
+    """How welded particles lie to their bodies."""
+    ti.loop_config(block_dim=SPREAD)
+    for spread in range(envs * SPREAD):
+        if spread % SPREAD == 0:
+            set_welds(dim, spread // SPREAD, k, epoch, look, extent[0], held, position, turned, dt, mpm_x, mpm_v,
+                      mpm_id, mpm_tag, mpm_material, mpm_gravity, weld, weld_particle, weld_at, weld_place, weld_rate,
+                      weld_cap, attachments, span, counts, row, row_body, row_count)
+
+
+@tie.adjoint
+@ti.kernel
+def tie_adjoint(
+    dim: ti.template(), trees: ti.template(), dof: A2, position: A2, turned: A1, turned_bar: A1, dt: A1, extent: A1,
+    d_position: A1, d_dt: A1, weld: A1, weld_place: A1, weld_rate: A1, weld_cap: A1, row: A1, row_body: A1, span: A2,
+    counts: A1, d_weld_place: A1, d_weld_rate: A1, d_weld_cap: A1, mpm_x: A2, mpm_material: A1, mpm_gravity: A1,
+    d_mpm_x: A1, d_mpm_v: A1, d_mpm_material: A2, d_mpm_gravity: A2, envs: ti.i32, attachments: ti.i32, k: ti.i32,
+):
+    ti.loop_config(block_dim=SPREAD)
+    for spread in range(envs * SPREAD):
+        if spread % SPREAD == 0:
+            set_welds_adjoint(dim, trees, spread // SPREAD, k, extent[0], dof, position, turned, turned_bar, dt, mpm_x,
+                              mpm_material, mpm_gravity, weld, weld_place, weld_rate, weld_cap, attachments, span,
+                              counts, row, row_body, d_position, d_dt, d_weld_place, d_weld_rate, d_weld_cap, d_mpm_x,
+                              d_mpm_v, d_mpm_material, d_mpm_gravity)
+
+
+@ti.kernel
+def push_tied(
+    dim: ti.template(), dof: A2, touching: A2, extent: A1, row: A1, row_body: A1, span: A2, counts: A1, weld_after: A2,
+    mpm_v: A2, mpm_material: A1, envs: ti.i32, k: ti.i32,
+):
+    """Leave the welded particles of slot ``k`` with their velocity after the push."""
+    ti.loop_config(block_dim=SPREAD)
+    for spread in range(envs * SPREAD):
+        if spread % SPREAD == 0:
+            push_welds(dim, spread // SPREAD, k, extent[0], dof, mpm_v, mpm_material, touching, weld_after, span,
+                       counts, row, row_body)
+
+
+@ti.kernel
+def exchange_tied(mpm_v: A2, weld_after: A2, weld_at: A2, welds: ti.i32, k: ti.i32):
+    """Swap the velocities before and after the push of the welded particles of slot ``k``."""
+    for i in range(welds):
+        held = mpm_v[k, weld_at[k, i]]
+        mpm_v[k, weld_at[k, i]] = weld_after[k, i]
+        weld_after[k, i] = held

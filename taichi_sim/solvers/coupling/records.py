@@ -28,6 +28,7 @@ from taichi_sim.solvers.coupling.arrays import (
     SPEED,
     STICTION,
     WEIGHT,
+    WELDS,
 )
 from taichi_sim.solvers.coupling.balance import particle_impulse, surface_motion
 from taichi_sim.solvers.coupling.law import meet_adjoint
@@ -141,9 +142,10 @@ def search(dim: ti.template(), sampled: ti.template(), w, k, epoch, workers, mpm
            mpm_id: ti.template(), mpm_tag: ti.template(), mpm_work: ti.template(), size: ti.template(),
            skin_offset: ti.template(), collider: ti.template(), sampling: ti.template(), lattice_of: ti.template(),
            sample: ti.template(), frame: ti.template(), origin: ti.template(), ball: ti.template(),
-           hull: ti.template(), band: ti.template(), counts: ti.template(), found: ti.template(),
-           found_count: ti.template()):
-    """List the near particles of one worker, law by law: balls and boxes first, shapes only within."""
+           hull: ti.template(), band: ti.template(), counts: ti.template(), weld_of: ti.template(),
+           found: ti.template(), found_count: ti.template()):
+    """List the near particles of one worker, law by law: balls and boxes first, shapes only within. What is welded to
+    a body touches none."""
     e = w // counts[PARTITIONS]
     colliders, rows = counts[COLLIDERS], counts[ROWS]
     for l in range(counts[LAWS]):
@@ -152,7 +154,7 @@ def search(dim: ti.template(), sampled: ti.template(), w, k, epoch, workers, mpm
         for p in range(begin, end):
             x = lift(dim, mpm_x[k, p])
             mine, last, least = count, -2, 0.0
-            for c in range(colliders):
+            for c in range(ti.select(weld_of[mpm_id[epoch, p]] < 0, colliders, 0)):
                 at = e * colliders + c
                 B = ball[at]
                 away = x - ti.Vector([B[0], B[1], B[2]])
@@ -189,9 +191,9 @@ def keep(e, k, workers, mpm_work: ti.template(), counts: ti.template(), found: t
     for l in range(counts[LAWS]):
         for w in range(e * counts[PARTITIONS], (e + 1) * counts[PARTITIONS]):
             total = total + found_count[l * workers + w]
-    if total > counts[ROOM] or first + total > (e + 1) * counts[POOL]:
+    if total + counts[WELDS] > counts[ROOM] or first + total > (e + 1) * counts[POOL]:
         if coupling_flag[e][0] == 0:
-            coupling_flag[e] = ti.Vector([ti.select(total > counts[ROOM], CROWDED, FULL), k, total])
+            coupling_flag[e] = ti.Vector([ti.select(total + counts[WELDS] > counts[ROOM], CROWDED, FULL), k, total])
         total = 0
     span[k, e] = ti.Vector([first, total])
     if total > 0:

@@ -69,9 +69,17 @@ class Coupling:
         self._plain = plain
         self._bound: dict[str, Launch] = {}
         store, colliders = self.store, len(plan.colliders)
-        store.write("collider", np.array(plan.colliders, np.int32).reshape(colliders, 2))
-        store.write("axes", np.tile(np.eye(3), (colliders, 1, 1)))
+        if colliders:
+            store.write("collider", np.array(plan.colliders, np.int32).reshape(colliders, 2))
+            store.write("axes", np.tile(np.eye(3), (colliders, 1, 1)))
         store.zero(["coupling_flag", "sampling", "lattice_of", "row_count", "span"])
+        weld_of = np.full(plan.particles, -1, np.int32)
+        for w, (particle, _, _) in enumerate(plan.welds):
+            weld_of[particle] = w
+        store.write("weld_of", weld_of)
+        if plan.welds:
+            store.write("weld", np.array([w[1:] for w in plan.welds], np.int32))
+        self._epoch = -1  # the order of particles in which welded ones were found
         store.write("band", np.array([plan.band]))
         settings = np.array(rigid.store.view("settings"))
         settings[2] = FLOOR
@@ -81,7 +89,7 @@ class Coupling:
     def _make_pool(self, pool: int) -> None:
         p = self.plan
         self.pool = Store(self.store.runtime, POOL_ARRAYS, {"pool": p.envs * pool}, p.dim, 1, 1, 1)
-        counts = [len(p.colliders), p.rows, p.room, pool, p.laws, p.partitions, p.particles]
+        counts = [len(p.colliders), p.rows, p.room, pool, p.laws, p.partitions, p.particles, len(p.welds)]
         self.store.write("counts", np.array(counts, np.int32))
         self._bound.clear()
 
@@ -121,9 +129,24 @@ class Coupling:
         self._launch("begin")(envs, k, frame, 1)
         self._launch("near")(envs, k, epoch)
         self._launch("lie")(envs, k, epoch, 1)
+        if self.plan.welds and self._epoch != epoch:
+            self._launch("find_tied")(envs, epoch)
+            self._epoch = epoch
+        self._tie(k, epoch, 1)
         self._launch("answer")(envs, k)
         self._launch("push")(envs, k)
+        if self.plan.welds:
+            self._launch("push_tied")(envs, k)
         self.rigid.place(k + 1)
+
+    def _tie(self, k: int, epoch: int, look: int) -> None:
+        if self.plan.welds:
+            self._launch("tie")(self.plan.envs, self.plan.attachments, k, epoch, look)
+
+    def begin(self) -> None:
+        """Start a segment, whose orders of particles are counted anew."""
+        self.store.zero(["coupling_flag"])
+        self._epoch = -1
 
     def _frame(self, frame: int) -> int:
         return min(frame, self.rigid.store.view("force").shape[0] - 1)
@@ -131,6 +154,8 @@ class Coupling:
     def swap(self, k: int) -> None:
         """Exchange the velocities of slot ``k`` before and after contact."""
         self._launch("exchange")(self.plan.envs, k)
+        if self.plan.welds:
+            self._launch("exchange_tied")(self.plan.envs * len(self.plan.welds), k)
 
     def enter_adjoint(self, k: int, frame: int, epoch: int) -> None:
         """Adjoint of :meth:`enter`; particles of slot ``k`` hold their velocity before contact."""
@@ -138,8 +163,11 @@ class Coupling:
         self.rigid.make_ready(k, frame)
         self._launch("begin")(envs, k, frame, 0)
         self._launch("lie")(envs, k, epoch, 0)
+        self._tie(k, epoch, 0)
         self._launch("answer_adjoint")(envs, k)
         self._launch("lie_adjoint")(envs, k)
+        if self.plan.welds:
+            self._launch("tie_adjoint")(envs, self.plan.attachments, k)
         self._launch("begin_adjoint")(envs, k, frame)
         self.rigid.make_ready_adjoint(k, frame)
 
@@ -192,7 +220,7 @@ class CoupledStepper:
         self.mpm.begin(start)
         self.rigid.begin(start)
         self.coupling.matter.refresh()
-        self.coupling.store.zero(["coupling_flag"])
+        self.coupling.begin()
 
     def forward(self, k0: int, k1: int, record: bool) -> None:
         """Substeps of slots ``k0 … k1``."""
