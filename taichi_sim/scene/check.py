@@ -268,7 +268,9 @@ def _attachment(scene: Scene, context: Context, path: str, attachment: Attachmen
         context.add(f"{path}.to", unknown("rigid body", to, scene.rigid), to)
     nothing = not (scene.bodies or scene.springs or scene.grains)
     if attachment.body is not None and nothing and context.ok(f"{path}.body", "bodies", "springs", "grains"):
-        context.add(f"{path}.body", "there is no [bodies.NAME], [springs.NAME] or [grains.NAME] to hold", attachment.body)
+        context.add(
+            f"{path}.body", "there is no [bodies.NAME], [springs.NAME] or [grains.NAME] to hold", attachment.body
+        )
     _reference(scene, context, path, attachment.body, attachment.region, ("bodies", "springs", "grains"))
 
 

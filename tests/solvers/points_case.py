@@ -185,7 +185,13 @@ def rope(dim=2, envs=1, ratio=1.0, steps=60, dt=2e-3, held=(), **more):
     v[:, n:, 1] = -0.8
     v += 0.05 * rng.normal(size=v.shape)
     a, c = Assembly(dim), Colliders(dim)
-    a.sphere(ratio, 0.1, [0.02, 0.105, 0.0][:dim], velocity=[0.1, -0.6, 0.05][:dim], spin=[0.5, 0.2, 1.0][2 if dim == 2 else 0 :])
+    a.sphere(
+        ratio,
+        0.1,
+        [0.02, 0.105, 0.0][:dim],
+        velocity=[0.1, -0.6, 0.05][:dim],
+        spin=[0.5, 0.2, 1.0][2 if dim == 2 else 0 :],
+    )
     a.box(2.0 * ratio, [0.15, 0.05, 0.15][:dim], [-0.3, -0.06, 0.0][:dim], velocity=[0.0, 0.3, 0.0][:dim])
     c.sphere(0, 0.1)
     c.box(1, [0.15, 0.05, 0.15][:dim], edge=0.02)
