@@ -141,6 +141,7 @@ class ParticlesSolver:
         """Start a segment at absolute step ``start``; slot 0 holds its state."""
         self.start = start
         self._pieces: list[_Piece] = []
+        self._listed_for: dict[int, int] = {}
         self._listed = -1
         self.store.zero(["flag"])
         if self.plan.grains:
@@ -209,6 +210,43 @@ class ParticlesSolver:
             return
         for k in range(k0, k1):
             launch(envs, k, self._frame(k))
+
+    # ---- halves of a step, for whoever has particles of its own to step in between ----
+
+    def pull(self, k: int) -> None:
+        """Velocities of slot ``k`` before a guest and hard walls, with lists of neighbours that serve."""
+        if self.plan.grains and self._listed < 0:
+            self._list(k)
+        self.store.zero(["stale", "flag"])
+        self._launch("pull")(self.plan.envs, k, self._frame(k))
+        if self.plan.grains and self.store.view("stale")[k].any():
+            self._list(k)
+            self.store.zero(["stale"])
+            self._launch("pull")(self.plan.envs, k, self._frame(k))
+        self._listed_for[k] = self._listed
+        if self.guest is not None:
+            self.guest.enter(k, self._frame(k), 0)
+
+    def move(self, k: int) -> None:
+        """Hard walls, and slot ``k + 1``."""
+        self._launch("move")(self.plan.envs, k)
+
+    def check(self, k0: int, k1: int) -> None:
+        """Raise :class:`ParticlesTrouble` for what went wrong in slots ``k0 … k1``."""
+        self._check(k0, k1)
+
+    def move_adjoint(self, k: int) -> None:
+        """Adjoint of :meth:`move`: that of velocities after the guest into ``force_bar``."""
+        self._launch("move_adjoint")(self.plan.envs, k)
+
+    def pull_adjoint(self, k: int) -> None:
+        """Adjoint of :meth:`pull`."""
+        if self.guest is not None:
+            self.guest.swap(k)
+            self.guest.enter_adjoint(k, self._frame(k), 0)
+        if self.plan.grains and self._listed != self._listed_for[k]:
+            self._list(self._listed_for[k])
+        self._launch("pull_adjoint")(self.plan.envs, k, self._frame(k))
 
     def _frame(self, k: int) -> int:
         return min((self.start + k) // self.substeps, self.frames - 1)
