@@ -143,7 +143,7 @@ def test_refusals_and_notes():
         assert any("particles start inside rigid.box, up to 0.0" in note for note in sim.notes), sim.notes
 
 
-@pytest.mark.parametrize("name", ["boat", "soft_gripper"])
+@pytest.mark.parametrize("name", ["arm_lift", "boat", "soft_gripper"])
 def test_shipped_scenes(name):
     """Shortened, they run and have gradients."""
     shipped = Scene.load(name)
