@@ -135,9 +135,6 @@ def test_fixed():
 
 def test_refusals_and_notes():
     table = scene().to_dict()
-    table["rigid"]["box"] |= {"no_contact": [], "restitution": 0.5}
-    with pytest.raises(ValueError, match=r"rigid\.box\.restitution: .* cannot touch continua yet"):
-        Simulation(Scene.from_dict(table))
     table["rigid"]["box"] |= {"restitution": 0.0, "position": [0.0, -0.1]}
     with Simulation(Scene.from_dict(table)) as sim:
         assert any("particles start inside rigid.box, up to 0.0" in note for note in sim.notes), sim.notes

@@ -4,6 +4,8 @@ A substep is ``begin``, ``near``, ``lie``, ``answer``, ``push``; backwards ``beg
 ``answer``, ``lie`` and ``begin``; where particles are welded ``tie`` follows ``lie``, and ``push_tied`` and
 ``exchange_tied`` do for them what ``push`` and ``exchange`` do. They are separate because the time to compile a kernel grows faster than its length.
 With ``trees`` bodies hang on joints, and kernels of ``rigid.tree_kernels`` stand before and after (``stepper``).
+With ``events`` bodies may rebound: environments in which no particle is near a body are left to
+``rigid.kernels.segment``, which splits their step at impacts; where one is, contact is compliant in that step.
 """
 
 from taichi_sim.core.operator import light_operator
@@ -33,6 +35,29 @@ from taichi_sim.solvers.rigid.step import (
 from taichi_sim.solvers.rigid.tree import Chain, pull
 from taichi_sim.solvers.rigid.tree import spread as spread_links
 from taichi_sim.solvers.rigid.twist import DELTA, NOW, RESIDUAL, add_wrench, set_motion
+
+
+#: ``flag`` of an environment whose step is not the rigid solver's own; it lasts for a launch.
+RESERVED = -1
+
+
+@ti.func
+def shared(events: ti.template(), row_count: ti.template(), e):
+    """Whether an environment's step is one with particles."""
+    out = 1
+    if ti.static(events):
+        out = ti.select(row_count[e] > 0, 1, 0)
+    return out
+
+
+@ti.kernel
+def reserve(flag: A1, row_count: A1, envs: ti.i32, on: ti.i32):
+    """Keep the rigid solver's kernels from the environments of :func:`shared` steps, or (``on`` 0) give them back."""
+    for e in range(envs):
+        if on == 1 and flag[e][0] == 0 and row_count[e] > 0:
+            flag[e][0] = RESERVED
+        elif on == 0 and flag[e][0] == RESERVED:
+            flag[e][0] = 0
 
 
 @light_operator
@@ -73,7 +98,7 @@ def begin(
 @begin.adjoint
 @ti.kernel
 def begin_adjoint(
-    dim: ti.template(), met: ti.template(), trees: ti.template(), position: A2, rotation: A2, spin: A2, kick: A2, mass: A1, inertia: A1,
+    dim: ti.template(), met: ti.template(), trees: ti.template(), events: ti.template(), row_count: A1, position: A2, rotation: A2, spin: A2, kick: A2, mass: A1, inertia: A1,
     centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1, grid_scale: A1, grid_place: A1, census: A1,
     shape: A1, pairing: A1, line: A1, held: A1, grid: A1, lattice: A1, distances: A1, d_grid_scale: A1,
     d_grid_place: A1, stiffness: A1, restitution: A1, event_settings: A1, gravity: A1, dt: A1, force: A2, torque: A2,
@@ -92,7 +117,7 @@ def begin_adjoint(
         turned_bar, arm_bar, face_bar))
     ti.loop_config(block_dim=SPREAD)
     for spread in range(envs * SPREAD):
-        if spread % SPREAD == 0:
+        if spread % SPREAD == 0 and shared(events, row_count, spread // SPREAD):
             e = spread // SPREAD
             clear_orient_adjoint(S, D, e)
             h_bar = contacts_adjoint(
@@ -172,7 +197,8 @@ def lie_adjoint(
 @light_operator
 @ti.kernel
 def answer(
-    dim: ti.template(), entering: ti.template(), trees: ti.template(), loops: ti.template(), position: A2,
+    dim: ti.template(), entering: ti.template(), trees: ti.template(), loops: ti.template(), events: ti.template(),
+    chain: A2, pool: A1, position: A2,
     rotation: A2, velocity: A2, spin: A2, kick: A2, touching: A2, dt: A1, inertia_world: A1, heft: A1, dof: A2,
     matrix: A1, contact: A1, contact_body: A1, taped_count: A2, held: A1, settings: A1, extent: A1, flag: A1, link: A1,
     order: A1, reduced: A2, motion: A1, lever: A1, coordinate: A2, rate: A2, armature: A1, mass_matrix: A1,
@@ -186,7 +212,7 @@ def answer(
         joint_row, Bond(bond, closure)))
     ti.loop_config(block_dim=SPREAD)
     for spread in range(envs * SPREAD):
-        if spread % SPREAD == 0:
+        if spread % SPREAD == 0 and shared(events, row_count, spread // SPREAD):
             e = spread // SPREAD
             converged, work = solve(dim, J, e, extent[0], e * extent[5], taped_count[k, e][0],
                                     settings[0], settings[0], settings[2], dof, matrix, contact, contact_body, heft,
@@ -197,6 +223,11 @@ def answer(
             if ti.static(trees):
                 drift_joints(J.tree, e, k, dt[e])
             kick[k + 1, e] = dt[e]
+            if ti.static(events):  # no piece of a step in the pool
+                free = pool[1]
+                if k > 0:
+                    free = chain[k - 1, e][0] + 2 * chain[k - 1, e][1]
+                chain[k, e] = ti.Vector([free, 0])
             if flag[e][0] == 0 and fine == 0:
                 flag[e] = ti.Vector([3, k, 0])
             if flag[e][0] == 0 and converged == 0:
@@ -206,7 +237,8 @@ def answer(
 @answer.adjoint
 @ti.kernel
 def answer_adjoint(
-    dim: ti.template(), entering: ti.template(), trees: ti.template(), loops: ti.template(), rotation: A2,
+    dim: ti.template(), entering: ti.template(), trees: ti.template(), loops: ti.template(), events: ti.template(),
+    rotation: A2,
     velocity: A2, spin: A2, dt: A1, turned_bar: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1, contact: A1,
     contact_body: A1, taped_count: A2, extent: A1, link: A1, order: A1, reduced: A2, motion: A1, lever: A1,
     coordinate: A2, rate: A2, armature: A1, mass_matrix: A1, jacobian: A1, joint_row: A1, bond: A1, closure: A1,
@@ -220,7 +252,7 @@ def answer_adjoint(
         joint_row, Bond(bond, closure)))
     ti.loop_config(block_dim=SPREAD)
     for spread in range(envs * SPREAD):
-        if spread % SPREAD == 0:
+        if spread % SPREAD == 0 and shared(events, row_count, spread // SPREAD):
             e = spread // SPREAD
             clear_turned(e, extent[0], turned_bar)
             for b in range(e * extent[0], (e + 1) * extent[0]):
