@@ -220,5 +220,5 @@ def test_what_cannot_be_attached():
             Scene.from_dict(attached() | {"attachments": {"hold": wrong}})
     table = attached()
     table["attachments"]["again"] = {"body": "pad", "to": "box"}
-    with pytest.raises(ValueError, match="attachments.again: a particle of bodies.pad is held by attachments.hold"):
+    with pytest.raises(ValueError, match=r"attachments\.again: .* is held by attachments\.hold"):
         Simulation(Scene.from_dict(table))

@@ -53,7 +53,6 @@ class Interface:
         self.colliders.fill(coupling, self.base)
         return coupling
 
-
     def apply(self, values: Values, start: State, coupling: Coupling) -> None:
         """Put the values into the coupling's arrays; ``start`` is the state at time 0 (all points)."""
         self.skins.apply(values, coupling)

@@ -112,7 +112,8 @@ class Coupling:
             joined = _Joined(self.matter, self.rigid.store, self.store, self.pool)
             fixed = {
                 "dim": self.plan.dim, "met": self.rigid.plan.met, "entering": ENTERING,
-                "events": self.rigid.plan.events is not None, "trees": self.rigid.plan.jointed, "loops": bool(self.rigid.plan.closures),
+                "trees": self.rigid.plan.jointed, "loops": bool(self.rigid.plan.closures),
+                "events": self.rigid.plan.events is not None,
                 "sampled": any(kind == GRID for kind, _ in self.plan.colliders),
             }  # fmt: skip
             op = getattr(kernels, name.removesuffix("_adjoint"))
