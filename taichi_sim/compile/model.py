@@ -16,7 +16,7 @@ from taichi_sim.compile.continuum.family import Continuum
 from taichi_sim.compile.continuum.limits import step_limit
 from taichi_sim.compile.continuum.sizes import check_envs, check_values_memory
 from taichi_sim.compile.coupling.interface import Interface, fastest, interface, overlap_notes, rebound_notes
-from taichi_sim.compile.coupling.points import met, points_interface, solids_message
+from taichi_sim.compile.coupling.points import met, points_interface, solids_message, tied
 from taichi_sim.compile.drives import Actuators
 from taichi_sim.compile.family import Family, Piece, State
 from taichi_sim.compile.initial import admissible, initial_values
@@ -107,8 +107,10 @@ class Model:
     def check_start(self, values: Values, parts: dict[str, State]) -> None:
         """Raise :class:`RolloutError` for families whose starts (by name) cannot be together."""
         if self.particle is not None and self.rigid is not None:
-            for e in range(self.envs):
-                if message := solids_message(self.particle, self.rigid, values, parts["particles"], e):
+            ties = None if self.interface is None else self.interface.attachments
+            attached = np.zeros(0, int) if ties is None else ties.particles - ties.first
+            for e in range(self.envs if self.particle.plan.hosting else 0):
+                if message := solids_message(self.particle, self.rigid, attached, values, parts["particles"], e):
                     raise RolloutError(message + (f" (environment {e})" if self.envs > 1 else ""))
 
     def in_environment(self, values: Values) -> str:
@@ -170,7 +172,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
     if clusters:
         particle, needed, more = particles_family(
             scene, clusters, known, values, bounds, actuators, pieces, solid_points, envs,
-            bool(met(solids, clusters)),
+            bool(met(solids, clusters)) or tied(scene, clusters),
         )  # fmt: skip
         limit, substeps = min((limit, particle.limit), key=lambda one: one.allowed), max(substeps, needed)
         notes += more
@@ -182,10 +184,10 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
     if particle is not None and rigid is not None and particle.plan.hosting:
         if joint is not None:
             raise ValueError(
-                "rigid: bodies cannot touch both continua and springs or grains yet; give the names of one or the "
-                "other in no_contact of all rigid bodies"
+                "rigid: bodies cannot touch, or hold, both continua and springs or grains yet; give the names of one "
+                "or the other in no_contact of all rigid bodies"
             )
-        joint = points_interface(particle, rigid, values, bounds)
+        joint = points_interface(scene, particle, rigid, pieces, values, bounds)
     model = Model(
         scene=scene,
         envs=envs,

@@ -266,9 +266,12 @@ def _attachment(scene: Scene, context: Context, path: str, attachment: Attachmen
     to = attachment.to
     if to is not None and to not in scene.rigid and context.ok(f"{path}.to", f"rigid.{to}"):
         context.add(f"{path}.to", unknown("rigid body", to, scene.rigid), to)
-    if attachment.body is not None and not scene.bodies and context.ok(f"{path}.body", "bodies"):
-        context.add(f"{path}.body", "there is no [bodies.NAME] to hold", attachment.body)
-    _reference(scene, context, path, attachment.body, attachment.region, ("bodies",))
+    nothing = not (scene.bodies or scene.springs or scene.grains)
+    if attachment.body is not None and nothing and context.ok(f"{path}.body", "bodies", "springs", "grains"):
+        context.add(
+            f"{path}.body", "there is no [bodies.NAME], [springs.NAME] or [grains.NAME] to hold", attachment.body
+        )
+    _reference(scene, context, path, attachment.body, attachment.region, ("bodies", "springs", "grains"))
 
 
 def _trees(scene: Scene, context: Context) -> None:

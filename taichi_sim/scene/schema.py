@@ -275,13 +275,15 @@ class Joint(Table, kw_only=True):
 
 
 class Attachment(Table, kw_only=True):
-    """Holds a body, or a region of it, on a rigid body: its particles keep the place in it that they have at the start.
+    """Holds a body, springs or grains, or a region of them, on a rigid body: their particles keep the place in it that
+    they have at the start.
 
-    Both ways: the rigid body carries what hangs on it. What is held touches nothing else.
+    Both ways: the rigid body carries what hangs on it. What is held touches no rigid body. A rod whose end is held is a
+    spring to that place.
     """
 
     kind: Annotated[str, other("choice", "how it holds", choices=ATTACHMENT_KINDS)] = "weld"
-    body: Annotated[str, other("path", "name of a body", refers="bodies")]
+    body: Annotated[str, other("path", "name of a body, springs or grains", refers="bodies")]
     region: Annotated[str | None, other("path", "region of the body; default: all of it", refers="regions")] = None
     to: Annotated[str, other("path", "rigid body, a link of an arm for instance", refers="rigid")]
 

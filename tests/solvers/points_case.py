@@ -126,7 +126,7 @@ class PointsCase:
 
         return (4 * central(step / 2) - central(step)) / 3
 
-    def errors(self, keys=None, steps=(1e-3, 1e-4, 1e-5, 1e-6)):
+    def errors(self, keys=None, steps=(1e-3, 1e-5, 1e-6, 1e-7, 1e-8)):
         """Relative error of the gradient along one random direction of each array, at the best step."""
         gradient = self.gradient()
         rng = np.random.default_rng(9)
@@ -148,7 +148,7 @@ class PointsCase:
             found[key] = min(abs(self.difference(key, direction, s * scale) - mine) / size for s in steps)
         return found
 
-    def check(self, keys=None, tolerance=1e-6, steps=(1e-3, 1e-4, 1e-5, 1e-6)):
+    def check(self, keys=None, tolerance=1e-6, steps=(1e-3, 1e-5, 1e-6, 1e-7, 1e-8)):
         errors = self.errors(keys, steps)
         bad = {k: e for k, e in errors.items() if not e < tolerance}
         assert not bad, f"{bad}\nall {errors}"
@@ -185,7 +185,13 @@ def rope(dim=2, envs=1, ratio=1.0, steps=60, dt=2e-3, held=(), **more):
     v[:, n:, 1] = -0.8
     v += 0.05 * rng.normal(size=v.shape)
     a, c = Assembly(dim), Colliders(dim)
-    a.sphere(ratio, 0.1, [0.02, 0.105, 0.0][:dim], velocity=[0.1, -0.6, 0.05][:dim], spin=[0.5, 0.2, 1.0][2 if dim == 2 else 0:])
+    a.sphere(
+        ratio,
+        0.1,
+        [0.02, 0.105, 0.0][:dim],
+        velocity=[0.1, -0.6, 0.05][:dim],
+        spin=[0.5, 0.2, 1.0][2 if dim == 2 else 0 :],
+    )
     a.box(2.0 * ratio, [0.15, 0.05, 0.15][:dim], [-0.3, -0.06, 0.0][:dim], velocity=[0.0, 0.3, 0.0][:dim])
     c.sphere(0, 0.1)
     c.box(1, [0.15, 0.05, 0.15][:dim], edge=0.02)

@@ -14,31 +14,37 @@ from taichi_sim.solvers.coupling.stepper import Coupling
 class Attachments:
     """Particles on rigid bodies: places in the axes of the rigid body from its centre of mass, as the start has them.
 
-    ``centres`` are the points that the centres of mass of rigid bodies are among all points of the scene.
+    ``centres`` are the points that the centres of mass of rigid bodies are among all points of the scene, ``points``
+    those of the family whose attachments these are.
     """
 
-    def __init__(self, scene: Scene, pieces: Mapping[str, Piece], names: list[str], centres: np.ndarray) -> None:
+    def __init__(
+        self, scene: Scene, pieces: Mapping[str, Piece], names: list[str], centres: np.ndarray, points: slice
+    ) -> None:
         self.held: list[tuple[np.ndarray, int]] = []
+        self.first = points.start
         taken: dict[int, str] = {}
         for name, one in scene.attachments.items():
             piece, body = pieces[one.body], names.index(one.to)
-            points = piece.points
+            if not points.start <= piece.points[0] < points.stop:
+                continue
+            mine = piece.points
             if one.region is not None:
-                chosen = [points for key, points in piece.regions.items() if fnmatch.fnmatchcase(key, one.region)]
-                points = np.unique(np.concatenate(chosen))
-            if not len(points):
+                chosen = [places for key, places in piece.regions.items() if fnmatch.fnmatchcase(key, one.region)]
+                mine = np.unique(np.concatenate(chosen))
+            if not len(mine):
                 raise ValueError(
-                    f"attachments.{name}: no particle of bodies.{one.body} is in its region {one.region!r}; take the "
-                    "region larger"
+                    f"attachments.{name}: no particle of {piece.table}.{one.body} is in its region {one.region!r}; take "
+                    "the region larger"
                 )
-            twice = next((int(p) for p in points if int(p) in taken), None)
+            twice = next((int(p) for p in mine if int(p) in taken), None)
             if twice is not None:
                 raise ValueError(
-                    f"attachments.{name}: a particle of bodies.{one.body} is held by attachments.{taken[twice]} "
+                    f"attachments.{name}: a particle of {piece.table}.{one.body} is held by attachments.{taken[twice]} "
                     "already; take one of the regions smaller"
                 )
-            taken |= dict.fromkeys(points.tolist(), name)
-            self.held.append((points, body))
+            taken |= dict.fromkeys(mine.tolist(), name)
+            self.held.append((mine, body))
         self.particles = np.concatenate([np.zeros(0, int), *(points for points, _ in self.held)])
         bodies = [np.full(len(points), body) for points, body in self.held]
         self.body = centres[np.concatenate([np.zeros(0, int), *bodies])]
@@ -46,7 +52,7 @@ class Attachments:
     def join(self, colliders: Colliders) -> None:
         """Add the welds to what is coupled; where they hold is written by :meth:`apply`."""
         for points, body in self.held:
-            colliders.weld(body, points, np.zeros((len(points), colliders.dim)))
+            colliders.weld(body, points - self.first, np.zeros((len(points), colliders.dim)))
 
     def apply(self, start: State, solver: Coupling) -> None:
         """Places of the welds, from the state at time 0 (all points)."""

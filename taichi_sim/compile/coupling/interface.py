@@ -85,7 +85,7 @@ def interface(
     matter = soft.matter.bodies
     touched = [b for b, solid in enumerate(rigid.bodies) if not all(avoids(solid, one.name) for one in matter)]
     held = Attachments(
-        soft.scene, pieces, [body.name for body in rigid.bodies], rigid.points.start + rigid.centres
+        soft.scene, pieces, [body.name for body in rigid.bodies], rigid.points.start + rigid.centres, soft.points
     )  # fmt: skip
     if not touched and not held.held:
         return None

@@ -1,17 +1,21 @@
 """Where rigid bodies and springs or grains of a scene meet."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from taichi_sim.compile.binding import Values
+from taichi_sim.compile.coupling.attachments import Attachments
 from taichi_sim.compile.coupling.interface import Interface, fastest
 from taichi_sim.compile.coupling.skins import Contact, Skins, pieces_of
-from taichi_sim.compile.family import State, add
+from taichi_sim.compile.family import Piece, State, add
 from taichi_sim.compile.particles.family import ParticlesFamily
 from taichi_sim.compile.particles.overlaps import DEEPEST, ROUNDING, place_text
 from taichi_sim.compile.rigid.attitude import matrices
 from taichi_sim.compile.rigid.family import RigidFamily
 from taichi_sim.scene.particles import Cluster
 from taichi_sim.scene.rigid import RigidGeometry
+from taichi_sim.scene.schema import Scene
 from taichi_sim.solvers.coupling.colliders import Colliders
 from taichi_sim.solvers.coupling.stepper import Coupling
 from taichi_sim.solvers.particles.arrays import HELD
@@ -27,13 +31,23 @@ def met(solids: list[RigidGeometry], clusters: list[Cluster]) -> list[int]:
     return [b for b, solid in enumerate(solids) if not all(solid.avoids(one.name) for one in clusters)]
 
 
+def tied(scene: Scene, clusters: list[Cluster]) -> bool:
+    """Whether some springs or grains are attached to rigid bodies."""
+    return any(one.body == cluster.name for one in scene.attachments.values() for cluster in clusters)
+
+
 def points_interface(
-    points: ParticlesFamily, rigid: RigidFamily, values: Values, bounds: dict[str, tuple[np.ndarray, np.ndarray]]
+    scene: Scene,
+    points: ParticlesFamily,
+    rigid: RigidFamily,
+    pieces: Mapping[str, Piece],
+    values: Values,
+    bounds: dict[str, tuple[np.ndarray, np.ndarray]],
 ) -> Interface:
-    """The coupling of a scene's springs and grains with its rigid bodies, some of which touch.
+    """The coupling of a scene's springs and grains with its rigid bodies, some of which touch or are attached.
 
     Contact is hard, at the radius of a point, without rebound, and with the friction of the rigid body. Raises
-    ``ValueError`` for bodies that rebound, and for shapes that points do not know.
+    ``ValueError`` for bodies that rebound, for shapes that points do not know, and for attached points that are held.
     """
     _refuse(rigid, points, values, bounds)
     touched = met(rigid.bodies, points.clusters)
@@ -43,6 +57,11 @@ def points_interface(
     speed = points.limit.max_speed + fastest(rigid.bodies, values, bounds)
     band = max(2.0 * dt * speed, 0.05 * max(lengths))
     colliders, owner = pieces_of(rigid.bodies, touched, band + float(radii.max()))
+    held = Attachments(
+        scene, pieces, [body.name for body in rigid.bodies], rigid.points.start + rigid.centres, points.points
+    )
+    _refuse_held(points, held)
+    held.join(colliders)
     shape = (len(owner), plan.particles)
     contact = Contact(np.full(shape, -BEYOND), np.full(shape, 1.0 / (STEPS * dt)), np.ones(shape))
     for cluster, where, length in zip(points.clusters, points.slices, lengths, strict=True):
@@ -50,7 +69,8 @@ def points_interface(
         for c, b in enumerate(owner):
             if not rigid.bodies[b].avoids(cluster.name):
                 contact.offset[c, where] = 0.0
-    base = {"friction": 0.5, "stiction": 1e-3, "offset": 0.0, "rate": 1.0, "cap": 1.0, "compliance": 0.0}
+    base = {"friction": 0.5, "stiction": 1e-3, "offset": 0.0, "compliance": 0.0}
+    base |= {"rate": 1.0 / (STEPS * dt), "cap": SHARE * max(lengths) / dt}
     return Interface(
         colliders.plan_points(plan, rigid.plan, band),
         colliders,
@@ -58,7 +78,16 @@ def points_interface(
         base,
         max(16, plan.particles // 4),
         host="particles",
+        attachments=held,
     )
+
+
+def _refuse_held(points: ParticlesFamily, attachments: Attachments) -> None:
+    for p in attachments.particles - attachments.first:
+        if points.tags[p, HELD]:
+            raise ValueError(
+                f"{points.name_of(int(p))}: a point is held where it is and attached to a rigid body; do one of both"
+            )
 
 
 def _refuse(
@@ -102,8 +131,13 @@ class PointSkins(Skins):
         return out
 
 
-def solids_message(points: ParticlesFamily, rigid: RigidFamily, values: Values, start: State, env: int) -> str:
-    """On the deepest point that starts inside a rigid body it touches, of those that move; empty where none does."""
+def solids_message(
+    points: ParticlesFamily, rigid: RigidFamily, attached: np.ndarray, values: Values, start: State, env: int
+) -> str:
+    """On the deepest point that starts inside a rigid body it touches, of those that move and are not ``attached``
+    (indices of the family); empty where none does."""
+    stays = points.tags[:, HELD] > 0
+    stays[attached] = True
     motion, x = rigid.joints.forward(values, rigid.start.motion(values)), start["x"][env]
     radii = points.matter.radii(values)[env]
     turned, centres = matrices(motion["rotation"][env], points.plan.dim), rigid.shapes.centres(values)[env]
@@ -115,7 +149,7 @@ def solids_message(points: ParticlesFamily, rigid: RigidFamily, values: Values, 
             local = ((x[where] - motion["position"][env, b]) @ turned[b] + centres[b]) / scale + body.pivot
             depth = radii[where] - scale * body.shape.signed_distance(local)
             room = np.where(radii[where] > 0, DEEPEST * radii[where], ROUNDING * float(points.extent.max()))
-            held = points.tags[where, HELD] > 0
+            held = stays[where]
             i = int(np.argmax(np.where(held, -np.inf, depth - room)))
             if depth[i] > room[i] and not held[i]:
                 return (

@@ -37,7 +37,8 @@ def particles_family(
     hosting: bool,
 ) -> tuple[ParticlesFamily, int, list[str]]:
     """The family of a resolved scene's springs and grains, the steps of a frame it needs, and notes; its points begin
-    at ``first``, and it is ``hosting`` where rigid bodies touch them. Raises ``ValueError`` for mistakes in the scene."""
+    at ``first``, and it is ``hosting`` where rigid bodies touch them. Raises ``ValueError`` for mistakes in the
+    scene."""
     dim, slices, at = scene.dim, [], 0
     for cluster in clusters:
         slices.append(slice(at, at := at + cluster.count))

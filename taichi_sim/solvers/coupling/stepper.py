@@ -1,4 +1,4 @@
-"""Matter and rigid bodies stepped together, substep by substep, as one :class:`~taichi_sim.timeline.timeline.Stepper`."""
+"""Matter and rigid bodies stepped together, substep by substep: a :class:`~taichi_sim.timeline.timeline.Stepper`."""
 
 from collections.abc import Mapping
 
@@ -54,8 +54,8 @@ class _Joined:
 
 
 class Coupling:
-    """The bodies' step within a substep of the matter they touch: a :class:`~taichi_sim.solvers.mpm.solver.Guest` of the
-    MPM solver, or one of the particle solver.
+    """The bodies' step within a substep of the matter they touch: a :class:`~taichi_sim.solvers.mpm.solver.Guest` of
+    the MPM solver, or one of the particle solver.
 
     ``pool`` is the room for the contacts of a whole segment, an environment; it grows where it does not suffice.
     """

@@ -39,8 +39,9 @@ class ParticlesTrouble(Exception):
 class Guest(Protocol):
     """Something that acts on the particles within a step, after all forces and before hard walls (rigid bodies, say).
 
-    ``enter`` changes ``free_velocity[k]`` in place and keeps those before, ``swap`` exchanges the two; ``enter_adjoint``
-    finds the adjoint of the velocities after it in ``force_bar``, leaves that of those before, and adds to the others.
+    ``enter`` changes ``free_velocity[k]`` in place and keeps those before, ``swap`` exchanges the two;
+    ``enter_adjoint`` finds the adjoint of the velocities after it in ``force_bar``, leaves that of those before, and
+    adds to the others.
     """
 
     def enter(self, k: int, frame: int, epoch: int) -> None: ...
