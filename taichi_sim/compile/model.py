@@ -15,7 +15,7 @@ from taichi_sim.compile.continuum.build import continuum
 from taichi_sim.compile.continuum.family import Continuum
 from taichi_sim.compile.continuum.limits import step_limit
 from taichi_sim.compile.continuum.sizes import check_envs, check_values_memory
-from taichi_sim.compile.coupling.interface import Interface, fastest, interface, overlap_notes
+from taichi_sim.compile.coupling.interface import Interface, fastest, interface, overlap_notes, rebound_notes
 from taichi_sim.compile.coupling.points import met, points_interface, solids_message, tied
 from taichi_sim.compile.drives import Actuators
 from taichi_sim.compile.family import Family, Piece, State
@@ -180,7 +180,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
     joint = interface(soft, rigid, pieces, values, bounds) if soft is not None and rigid is not None else None
     if joint is not None and soft is not None and rigid is not None:
         held = joint.attachments.particles if joint.attachments is not None else np.zeros(0, int)
-        notes += overlap_notes(soft, rigid, held, values)
+        notes += overlap_notes(soft, rigid, held, values) + rebound_notes(rigid, joint)
     if particle is not None and rigid is not None and particle.plan.hosting:
         if joint is not None:
             raise ValueError(

@@ -135,15 +135,12 @@ def test_fixed():
 
 def test_refusals_and_notes():
     table = scene().to_dict()
-    table["rigid"]["box"] |= {"no_contact": [], "restitution": 0.5}
-    with pytest.raises(ValueError, match=r"rigid\.box\.restitution: .* cannot touch continua yet"):
-        Simulation(Scene.from_dict(table))
     table["rigid"]["box"] |= {"restitution": 0.0, "position": [0.0, -0.1]}
     with Simulation(Scene.from_dict(table)) as sim:
         assert any("particles start inside rigid.box, up to 0.0" in note for note in sim.notes), sim.notes
 
 
-@pytest.mark.parametrize("name", ["boat", "soft_gripper"])
+@pytest.mark.parametrize("name", ["arm_lift", "boat", "soft_gripper"])
 def test_shipped_scenes(name):
     """Shortened, they run and have gradients."""
     shipped = Scene.load(name)
@@ -223,5 +220,5 @@ def test_what_cannot_be_attached():
             Scene.from_dict(attached() | {"attachments": {"hold": wrong}})
     table = attached()
     table["attachments"]["again"] = {"body": "pad", "to": "box"}
-    with pytest.raises(ValueError, match="attachments.again: a particle of bodies.pad is held by attachments.hold"):
+    with pytest.raises(ValueError, match=r"attachments\.again: .* is held by attachments\.hold"):
         Simulation(Scene.from_dict(table))

@@ -18,7 +18,7 @@ RIGID_STATE = ("position", "rotation", "velocity", "spin")
 COUPLING = ("place", "size", "skin_friction", "skin_stiction", "skin_offset", "skin_rate", "skin_cap",
             "skin_compliance", "weld_place", "weld_rate", "weld_cap")  # fmt: skip
 RIGID = ("mass", "inertia", "centre", "gravity", "dt", "friction", "stiffness", "damping", "stiction", "force",
-         "torque")  # fmt: skip
+         "torque", "restitution")  # fmt: skip
 JOINTS = ("coordinate", "rate")
 ALONG = ("parent_anchor", "child_anchor", "joint_axis", "mount", "armature", "joint_damping", "joint_stiffness",
          "joint_rest", "drive_stiffness", "drive_damping", "joint_force", "target")  # fmt: skip

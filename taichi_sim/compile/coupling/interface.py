@@ -53,7 +53,6 @@ class Interface:
         self.colliders.fill(coupling, self.base)
         return coupling
 
-
     def apply(self, values: Values, start: State, coupling: Coupling) -> None:
         """Put the values into the coupling's arrays; ``start`` is the state at time 0 (all points)."""
         self.skins.apply(values, coupling)
@@ -81,8 +80,7 @@ def interface(
     is attached.
 
     Contact is hard, and particles touch a quarter of their spacing from a surface. Penetration is taken back at the
-    pace of the material's waves in the scene as built. Raises ``ValueError`` for bodies that rebound, and for shapes
-    that continua do not know.
+    pace of the material's waves in the scene as built. Raises ``ValueError`` for shapes that continua do not know.
     """
     matter = soft.matter.bodies
     touched = [b for b, solid in enumerate(rigid.bodies) if not all(avoids(solid, one.name) for one in matter)]
@@ -91,7 +89,6 @@ def interface(
     )  # fmt: skip
     if not touched and not held.held:
         return None
-    _refuse(rigid, soft, values, bounds)
     plan, envs = soft.plan, soft.plan.envs
     reach = 0.5 * plan.spacing + max(float(one.volume.min()) for one in matter) ** (1 / plan.dim)
     colliders, owner = pieces_of(rigid.bodies, touched, reach)
@@ -118,12 +115,17 @@ def interface(
     )
 
 
-def _refuse(rigid: RigidFamily, soft: Continuum, values: Values, bounds: Bounds) -> None:
-    rest = f"or no_contact = {sorted(soft.slices)} on all rigid bodies"
-    if rigid.plan.events is not None:
-        paths = [f"rigid.{body.name}.restitution" for body in rigid.bodies]
-        path = next(path for path in paths if values[path].any() or path in bounds)
-        raise ValueError(f"{path}: bodies that rebound cannot touch continua yet; set it to 0, {rest}")
+def rebound_notes(rigid: RigidFamily, joint: Interface) -> list[str]:
+    """What becomes of restitution where continua are touched."""
+    if rigid.plan.events is None:
+        return []
+    when = "never here, where something is attached to one"
+    if joint.attachments is None or not joint.attachments.held:
+        when = "only in steps in which no particle is near any of them"
+    return [
+        f"rigid: bodies with restitution rebound {when}; else they touch each other and walls by contact_stiffness and "
+        "contact_damping"
+    ]
 
 
 def _likely(bodies: list[RigidGeometry], spacing: float, particles: int) -> int:

@@ -1,8 +1,8 @@
 """What particles add to the velocity problem of bodies: ``Σ Jᵀ λ(J v)`` to its residual, ``Σ Jᵀ G J`` to its matrix.
 
 Both act through a body's twist and wrench only, at one body each: a particle's own velocity is eliminated. Where bodies
-hang on joints the matrix is that of the degrees of freedom (``articulated.add_block``); the residual is projected by the
-velocity problem itself.
+hang on joints the matrix is that of the degrees of freedom (``articulated.add_block``); the velocity problem itself
+projects the residual.
 """
 
 from taichi_sim.core.maths import skew

@@ -2,8 +2,12 @@
 
 A substep is ``begin``, ``near``, ``lie``, ``answer``, ``push``; backwards ``begin``, ``lie`` and then the adjoints of
 ``answer``, ``lie`` and ``begin``; where particles are welded ``tie`` follows ``lie``, and ``push_tied`` and
-``exchange_tied`` do for them what ``push`` and ``exchange`` do. They are separate because the time to compile a kernel grows faster than its length.
-With ``trees`` bodies hang on joints, and kernels of ``rigid.tree_kernels`` stand before and after (``stepper``).
+``exchange_tied`` do for them what ``push`` and ``exchange`` do. They are separate because the time to compile a kernel
+grows faster than its length.
+
+With ``trees`` bodies hang on joints, and kernels of ``rigid.tree_kernels`` stand before and after (``stepper``). With
+``events`` bodies may rebound: environments in which no particle is near a body are left to
+``rigid.kernels.segment``, which splits their step at impacts; where one is, contact is compliant in that step.
 """
 
 from taichi_sim.core.operator import light_operator
@@ -34,18 +38,40 @@ from taichi_sim.solvers.rigid.tree import Chain, pull
 from taichi_sim.solvers.rigid.tree import spread as spread_links
 from taichi_sim.solvers.rigid.twist import DELTA, NOW, RESIDUAL, add_wrench, set_motion
 
+#: ``flag`` of an environment whose step is not the rigid solver's own; it lasts for a launch.
+RESERVED = -1
+
+
+@ti.func
+def shared(events: ti.template(), row_count: ti.template(), e):
+    """Whether an environment's step is one with particles."""
+    out = 1
+    if ti.static(events):
+        out = ti.select(row_count[e] > 0, 1, 0)
+    return out
+
+
+@ti.kernel
+def reserve(flag: A1, row_count: A1, envs: ti.i32, on: ti.i32):
+    """Keep the rigid solver's kernels from the environments of :func:`shared` steps, or (``on`` 0) give them back."""
+    for e in range(envs):
+        if on == 1 and flag[e][0] == 0 and row_count[e] > 0:
+            flag[e][0] = RESERVED
+        elif on == 0 and flag[e][0] == RESERVED:
+            flag[e][0] = 0
+
 
 @light_operator
 @ti.kernel
 def begin(
-    dim: ti.template(), met: ti.template(), trees: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2, mass: A1,
-    inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1, friction: A1, stiffness: A1,
-    damping: A1, stiction: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1, arm: A1, face: A1,
-    inertia_world: A1, heft: A1, dof: A2, contact: A1, contact_body: A1, taped: A2, taped_count: A2, grid_scale: A1,
-    grid_place: A1, census: A1, shape: A1, pairing: A1, line: A1, point_body: A1, plane_body: A1, held: A1, grid: A1,
-    lattice: A1, distances: A1, bound: A1, sequence: A1, spot: A1, level: A1, settings: A1, extent: A1, flag: A1,
-    place: A1, size: A1, skin_offset: A1, axes: A1, collider: A1, sampling: A1, lattice_of: A1, frame: A1, origin: A1,
-    ball: A1, hull: A1, band: A1, counts: A1, envs: ti.i32, k: ti.i32, f: ti.i32, look: ti.i32,
+    dim: ti.template(), met: ti.template(), trees: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2,
+    kick: A2, mass: A1, inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1,
+    friction: A1, stiffness: A1, damping: A1, stiction: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1,
+    arm: A1, face: A1, inertia_world: A1, heft: A1, dof: A2, contact: A1, contact_body: A1, taped: A2, taped_count: A2,
+    grid_scale: A1, grid_place: A1, census: A1, shape: A1, pairing: A1, line: A1, point_body: A1, plane_body: A1,
+    held: A1, grid: A1, lattice: A1, distances: A1, bound: A1, sequence: A1, spot: A1, level: A1, settings: A1,
+    extent: A1, flag: A1, place: A1, size: A1, skin_offset: A1, axes: A1, collider: A1, sampling: A1, lattice_of: A1,
+    frame: A1, origin: A1, ball: A1, hull: A1, band: A1, counts: A1, envs: ti.i32, k: ti.i32, f: ti.i32, look: ti.i32,
 ):
     """Bodies at slot ``k``: free velocities, contacts among themselves (with ``look`` found, else as taped), and where
     their colliders are."""
@@ -73,16 +99,16 @@ def begin(
 @begin.adjoint
 @ti.kernel
 def begin_adjoint(
-    dim: ti.template(), met: ti.template(), trees: ti.template(), position: A2, rotation: A2, spin: A2, kick: A2, mass: A1, inertia: A1,
-    centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1, grid_scale: A1, grid_place: A1, census: A1,
-    shape: A1, pairing: A1, line: A1, held: A1, grid: A1, lattice: A1, distances: A1, d_grid_scale: A1,
-    d_grid_place: A1, stiffness: A1, restitution: A1, event_settings: A1, gravity: A1, dt: A1, force: A2, torque: A2,
-    turned: A1, turned_bar: A1, arm: A1, arm_bar: A1, face: A1, face_bar: A1, inertia_world: A1, dof: A2, contact: A1,
-    contact_body: A1, taped: A2, taped_count: A2, point_body: A1, plane_body: A1, extent: A1, d_position: A1,
-    d_rotation: A1, d_velocity: A1, d_spin: A1, d_kick: A1, d_mass: A1, d_inertia: A1, d_centre: A1, d_point: A1,
-    d_radius: A1, d_plane_normal: A1, d_plane_offset: A1, d_friction: A1, d_stiffness: A1, d_damping: A1,
-    d_stiction: A1, d_restitution: A1, d_gravity: A1, d_dt: A1, d_force: A3, d_torque: A3, envs: ti.i32, k: ti.i32,
-    f: ti.i32,
+    dim: ti.template(), met: ti.template(), trees: ti.template(), events: ti.template(), row_count: A1, position: A2,
+    rotation: A2, spin: A2, kick: A2, mass: A1, inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1,
+    plane_offset: A1, grid_scale: A1, grid_place: A1, census: A1, shape: A1, pairing: A1, line: A1, held: A1, grid: A1,
+    lattice: A1, distances: A1, d_grid_scale: A1, d_grid_place: A1, stiffness: A1, restitution: A1, event_settings: A1,
+    gravity: A1, dt: A1, force: A2, torque: A2, turned: A1, turned_bar: A1, arm: A1, arm_bar: A1, face: A1,
+    face_bar: A1, inertia_world: A1, dof: A2, contact: A1, contact_body: A1, taped: A2, taped_count: A2, point_body: A1,
+    plane_body: A1, extent: A1, d_position: A1, d_rotation: A1, d_velocity: A1, d_spin: A1, d_kick: A1, d_mass: A1,
+    d_inertia: A1, d_centre: A1, d_point: A1, d_radius: A1, d_plane_normal: A1, d_plane_offset: A1, d_friction: A1,
+    d_stiffness: A1, d_damping: A1, d_stiction: A1, d_restitution: A1, d_gravity: A1, d_dt: A1, d_force: A3,
+    d_torque: A3, envs: ti.i32, k: ti.i32, f: ti.i32,
 ):
     S = ti.static(Shapes(
         dim, met, extent, census, shape, pairing, line, point_body, plane_body, held, grid, lattice, distances,
@@ -92,13 +118,13 @@ def begin_adjoint(
         turned_bar, arm_bar, face_bar))
     ti.loop_config(block_dim=SPREAD)
     for spread in range(envs * SPREAD):
-        if spread % SPREAD == 0:
+        if spread % SPREAD == 0 and shared(events, row_count, spread // SPREAD):
             e = spread // SPREAD
             clear_orient_adjoint(S, D, e)
             h_bar = contacts_adjoint(
-                S, D, ti.static(unjointed(dof)._replace(on=trees)), False, e, k, dt[e], 0, 1.0, 0.0, taped_count[k, e][0],
-                taped_count[k, e][2], dof, stiffness, restitution, event_settings, contact, contact_body, taped,
-                d_velocity, d_spin, d_friction, d_stiffness, d_damping, d_stiction, d_restitution)
+                S, D, ti.static(unjointed(dof)._replace(on=trees)), False, e, k, dt[e], 0, 1.0, 0.0,
+                taped_count[k, e][0], taped_count[k, e][2], dof, stiffness, restitution, event_settings, contact,
+                contact_body, taped, d_velocity, d_spin, d_friction, d_stiffness, d_damping, d_stiction, d_restitution)
             orient_adjoint(S, D, e)
             length_bar = 0.0 * h_bar
             if ti.static(not trees):
@@ -113,8 +139,8 @@ def begin_adjoint(
 @ti.kernel
 def near(
     dim: ti.template(), sampled: ti.template(), size: A1, skin_offset: A1, collider: A1, sampling: A1, lattice_of: A1,
-    sample: A1, frame: A1, origin: A1, ball: A1, hull: A1, found: A1, found_count: A1, band: A1, counts: A1, weld_of: A1,
-    mpm_x: A2, mpm_id: A2, mpm_tag: A1, mpm_work: A1, envs: ti.i32, k: ti.i32, epoch: ti.i32,
+    sample: A1, frame: A1, origin: A1, ball: A1, hull: A1, found: A1, found_count: A1, band: A1, counts: A1,
+    weld_of: A1, mpm_x: A2, mpm_id: A2, mpm_tag: A1, mpm_work: A1, envs: ti.i32, k: ti.i32, epoch: ti.i32,
 ):
     """Find the particles of slot ``k`` near bodies, every worker its own."""
     ti.loop_config(block_dim=SPREAD)
@@ -131,8 +157,8 @@ def lie(
     dim: ti.template(), sampled: ti.template(), position: A2, dt: A1, size: A1, skin_friction: A1, skin_stiction: A1,
     skin_offset: A1, skin_rate: A1, skin_cap: A1, skin_compliance: A1, collider: A1, sampling: A1, lattice_of: A1,
     sample: A1, frame: A1, origin: A1, found: A1, found_count: A1, row: A1, row_body: A1, row_count: A1, span: A2,
-    band: A1, counts: A1, coupling_flag: A1, record: A1, held: A1, extent: A1, mpm_x: A2, mpm_v: A2, mpm_id: A2, mpm_tag: A1,
-    mpm_material: A1, mpm_gravity: A1, mpm_work: A1, envs: ti.i32, k: ti.i32, epoch: ti.i32, look: ti.i32,
+    band: A1, counts: A1, coupling_flag: A1, record: A1, held: A1, extent: A1, mpm_x: A2, mpm_v: A2, mpm_id: A2,
+    mpm_tag: A1, mpm_material: A1, mpm_gravity: A1, mpm_work: A1, envs: ti.i32, k: ti.i32, epoch: ti.i32, look: ti.i32,
 ):
     """Contacts of particles with bodies: with ``look`` put on the tape as ``near`` found them, then how they lie."""
     ti.loop_config(block_dim=SPREAD)
@@ -141,30 +167,30 @@ def lie(
             e = spread // SPREAD
             if look == 1:
                 keep(e, k, envs * counts[PARTITIONS], mpm_work, counts, found, found_count, record, span, coupling_flag)
-            set_rows(dim, sampled, e, k, epoch, extent[0], held, position, dt, mpm_x, mpm_v, mpm_id, mpm_tag, mpm_material,
-                     mpm_gravity, size, skin_friction, skin_stiction, skin_offset, skin_rate, skin_cap,
-                     skin_compliance, collider, sampling, lattice_of, sample, frame, origin, band, counts, record,
-                     span, row, row_body, row_count)
+            set_rows(dim, sampled, e, k, epoch, extent[0], held, position, dt, mpm_x, mpm_v, mpm_id, mpm_tag,
+                     mpm_material, mpm_gravity, size, skin_friction, skin_stiction, skin_offset, skin_rate, skin_cap,
+                     skin_compliance, collider, sampling, lattice_of, sample, frame, origin, band, counts, record, span,
+                     row, row_body, row_count)
 
 
 @lie.adjoint
 @ti.kernel
 def lie_adjoint(
-    dim: ti.template(), sampled: ti.template(), trees: ti.template(), dof: A2, dt: A1, centre: A1, turned: A1, turned_bar: A1, extent: A1,
-    d_position: A1, d_centre: A1, d_dt: A1, place: A1, size: A1, skin_offset: A1, skin_rate: A1, skin_cap: A1,
-    skin_compliance: A1, axes: A1, collider: A1, sampling: A1, lattice_of: A1, sample: A1, frame: A1, origin: A1,
-    row: A1, row_body: A1, span: A2, band: A1, counts: A1, record: A1, d_place: A1, d_size: A1, d_skin_friction: A1,
-    d_skin_stiction: A1, d_skin_offset: A1, d_skin_rate: A1, d_skin_cap: A1, d_skin_compliance: A1, mpm_x: A2,
-    mpm_material: A1, mpm_gravity: A1, d_mpm_x: A1, d_mpm_v: A1, d_mpm_material: A2, d_mpm_gravity: A2, envs: ti.i32,
-    k: ti.i32,
+    dim: ti.template(), sampled: ti.template(), trees: ti.template(), dof: A2, dt: A1, centre: A1, turned: A1,
+    turned_bar: A1, extent: A1, d_position: A1, d_centre: A1, d_dt: A1, place: A1, size: A1, skin_offset: A1,
+    skin_rate: A1, skin_cap: A1, skin_compliance: A1, axes: A1, collider: A1, sampling: A1, lattice_of: A1, sample: A1,
+    frame: A1, origin: A1, row: A1, row_body: A1, span: A2, band: A1, counts: A1, record: A1, d_place: A1, d_size: A1,
+    d_skin_friction: A1, d_skin_stiction: A1, d_skin_offset: A1, d_skin_rate: A1, d_skin_cap: A1, d_skin_compliance: A1,
+    mpm_x: A2, mpm_material: A1, mpm_gravity: A1, d_mpm_x: A1, d_mpm_v: A1, d_mpm_material: A2, d_mpm_gravity: A2,
+    envs: ti.i32, k: ti.i32,
 ):
     ti.loop_config(block_dim=SPREAD)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
-            set_rows_adjoint(dim, sampled, trees, spread // SPREAD, k, extent[0], dof, dt, mpm_x, mpm_material, mpm_gravity,
-                             size, skin_offset, skin_rate, skin_cap, skin_compliance, axes, collider, sampling,
-                             lattice_of, sample, frame, origin, band, counts, record, span, row, row_body, turned,
-                             centre, place, turned_bar, d_position, d_centre, d_place, d_size, d_skin_friction,
+            set_rows_adjoint(dim, sampled, trees, spread // SPREAD, k, extent[0], dof, dt, mpm_x, mpm_material,
+                             mpm_gravity, size, skin_offset, skin_rate, skin_cap, skin_compliance, axes, collider,
+                             sampling, lattice_of, sample, frame, origin, band, counts, record, span, row, row_body,
+                             turned, centre, place, turned_bar, d_position, d_centre, d_place, d_size, d_skin_friction,
                              d_skin_stiction, d_skin_offset, d_skin_rate, d_skin_cap, d_skin_compliance, d_dt, d_mpm_x,
                              d_mpm_v, d_mpm_material, d_mpm_gravity)
 
@@ -172,7 +198,8 @@ def lie_adjoint(
 @light_operator
 @ti.kernel
 def answer(
-    dim: ti.template(), entering: ti.template(), trees: ti.template(), loops: ti.template(), position: A2,
+    dim: ti.template(), entering: ti.template(), trees: ti.template(), loops: ti.template(), events: ti.template(),
+    chain: A2, pool: A1, position: A2,
     rotation: A2, velocity: A2, spin: A2, kick: A2, touching: A2, dt: A1, inertia_world: A1, heft: A1, dof: A2,
     matrix: A1, contact: A1, contact_body: A1, taped_count: A2, held: A1, settings: A1, extent: A1, flag: A1, link: A1,
     order: A1, reduced: A2, motion: A1, lever: A1, coordinate: A2, rate: A2, armature: A1, mass_matrix: A1,
@@ -186,7 +213,7 @@ def answer(
         joint_row, Bond(bond, closure)))
     ti.loop_config(block_dim=SPREAD)
     for spread in range(envs * SPREAD):
-        if spread % SPREAD == 0:
+        if spread % SPREAD == 0 and shared(events, row_count, spread // SPREAD):
             e = spread // SPREAD
             converged, work = solve(dim, J, e, extent[0], e * extent[5], taped_count[k, e][0],
                                     settings[0], settings[0], settings[2], dof, matrix, contact, contact_body, heft,
@@ -197,6 +224,11 @@ def answer(
             if ti.static(trees):
                 drift_joints(J.tree, e, k, dt[e])
             kick[k + 1, e] = dt[e]
+            if ti.static(events):  # no piece of a step in the pool
+                free = pool[1]
+                if k > 0:
+                    free = chain[k - 1, e][0] + 2 * chain[k - 1, e][1]
+                chain[k, e] = ti.Vector([free, 0])
             if flag[e][0] == 0 and fine == 0:
                 flag[e] = ti.Vector([3, k, 0])
             if flag[e][0] == 0 and converged == 0:
@@ -206,7 +238,8 @@ def answer(
 @answer.adjoint
 @ti.kernel
 def answer_adjoint(
-    dim: ti.template(), entering: ti.template(), trees: ti.template(), loops: ti.template(), rotation: A2,
+    dim: ti.template(), entering: ti.template(), trees: ti.template(), loops: ti.template(), events: ti.template(),
+    rotation: A2,
     velocity: A2, spin: A2, dt: A1, turned_bar: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1, contact: A1,
     contact_body: A1, taped_count: A2, extent: A1, link: A1, order: A1, reduced: A2, motion: A1, lever: A1,
     coordinate: A2, rate: A2, armature: A1, mass_matrix: A1, jacobian: A1, joint_row: A1, bond: A1, closure: A1,
@@ -220,7 +253,7 @@ def answer_adjoint(
         joint_row, Bond(bond, closure)))
     ti.loop_config(block_dim=SPREAD)
     for spread in range(envs * SPREAD):
-        if spread % SPREAD == 0:
+        if spread % SPREAD == 0 and shared(events, row_count, spread // SPREAD):
             e = spread // SPREAD
             clear_turned(e, extent[0], turned_bar)
             for b in range(e * extent[0], (e + 1) * extent[0]):

@@ -121,9 +121,10 @@ def set_frames_adjoint(dim: ti.template(), e, c, bodies, F_bar, o_bar, turned: t
 @ti.func
 def distance(dim: ti.template(), sampled: ti.template(), c, kind, size, y, sampling: ti.template(),
              lattice_of: ti.template(), sample: ti.template()):
-    """``φ``, ``dφ/dy``, ``n`` and ``dn/dy`` of collider ``c`` at ``y`` in its axes. What is sampled is ``size[0]`` times
-    as large as its lattice. The samples are splines, of which these are the very derivatives: where a mesh is creased,
-    ``dn/dy`` is that of the crease as round as the lattice shows it."""
+    """``φ``, ``dφ/dy``, ``n`` and ``dn/dy`` of collider ``c`` at ``y`` in its axes.
+
+    What is sampled is ``size[0]`` times as large as its lattice. Samples are splines, of which these are the very
+    derivatives: where a mesh is creased, ``dn/dy`` is that of the crease as round as the lattice shows it."""
     phi, n, bend = shape_distance(kind, size, y)
     g = n
     if ti.static(sampled):
@@ -220,14 +221,14 @@ def ask(gap, rate, cap, h):
 
 @ti.func
 def set_rows(dim: ti.template(), sampled: ti.template(), e, k, epoch, bodies, held: ti.template(),
-             position: ti.template(), dt: ti.template(), mpm_x: ti.template(), mpm_v: ti.template(), mpm_id: ti.template(),
-             mpm_tag: ti.template(), mpm_material: ti.template(), mpm_gravity: ti.template(), size: ti.template(),
-             skin_friction: ti.template(), skin_stiction: ti.template(), skin_offset: ti.template(),
-             skin_rate: ti.template(), skin_cap: ti.template(), skin_compliance: ti.template(),
-             collider: ti.template(), sampling: ti.template(), lattice_of: ti.template(), sample: ti.template(),
-             frame: ti.template(), origin: ti.template(), band: ti.template(), counts: ti.template(),
-             record: ti.template(), span: ti.template(), row: ti.template(), row_body: ti.template(),
-             row_count: ti.template()):
+             position: ti.template(), dt: ti.template(), mpm_x: ti.template(), mpm_v: ti.template(),
+             mpm_id: ti.template(), mpm_tag: ti.template(), mpm_material: ti.template(), mpm_gravity: ti.template(),
+             size: ti.template(), skin_friction: ti.template(), skin_stiction: ti.template(),
+             skin_offset: ti.template(), skin_rate: ti.template(), skin_cap: ti.template(),
+             skin_compliance: ti.template(), collider: ti.template(), sampling: ti.template(),
+             lattice_of: ti.template(), sample: ti.template(), frame: ti.template(), origin: ti.template(),
+             band: ti.template(), counts: ti.template(), record: ti.template(), span: ti.template(), row: ti.template(),
+             row_body: ti.template(), row_count: ti.template()):
     """Geometry and law of the contacts on the tape of slot ``k``. A body that is held is to a particle what the world
     is, but for where it is."""
     colliders, rows, h = counts[COLLIDERS], counts[ROWS], dt[e]

@@ -113,6 +113,7 @@ class Coupling:
             fixed = {
                 "dim": self.plan.dim, "met": self.rigid.plan.met, "entering": ENTERING,
                 "trees": self.rigid.plan.jointed, "loops": bool(self.rigid.plan.closures),
+                "events": self.rigid.plan.events is not None,
                 "sampled": any(kind == GRID for kind, _ in self.plan.colliders),
             }  # fmt: skip
             op = getattr(kernels, name.removesuffix("_adjoint"))
@@ -134,10 +135,18 @@ class Coupling:
             self._epoch = epoch
         self._tie(k, epoch, 1)
         self._launch("answer")(envs, k)
+        self._alone("segment", k)
         self._launch("push")(envs, k)
         if self.plan.welds:
             self._launch("push_tied")(envs, k)
         self.rigid.place(k + 1)
+
+    def _alone(self, name: str, k: int) -> None:
+        """The step of environments in which nothing is near a body, where bodies may rebound."""
+        if self.rigid.plan.events is not None:
+            self._launch("reserve")(self.plan.envs, 1)
+            self.rigid.launch(name, k)
+            self._launch("reserve")(self.plan.envs, 0)
 
     def _tie(self, k: int, epoch: int, look: int) -> None:
         if self.plan.welds:
@@ -169,6 +178,7 @@ class Coupling:
         if self.plan.welds:
             self._launch("tie_adjoint")(envs, self.plan.attachments, k)
         self._launch("begin_adjoint")(envs, k, frame)
+        self._alone("segment_adjoint", k)
         self.rigid.make_ready_adjoint(k, frame)
 
     def again(self, start: int) -> bool:

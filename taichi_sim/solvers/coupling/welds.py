@@ -6,12 +6,12 @@ it is a contact that holds in both ways, with the particle eliminated as in ``la
     g = x - p,  b = -rate g, at most ``cap`` long,  u = v + h g₀ - J V,   λ = m (b - u),   G = -dλ/du = m
 
 so that it leaves with the velocity of the body there and ``b``, which takes back what it has drifted. The impulse acts
-on both at ``x``: momentum and angular momentum are kept, and a body lighter than what it carries is as stable as a heavy
-one. It is linear: the velocity problem of the bodies meets no new kink. Welded particles touch nothing else.
+on both at ``x``: momentum and angular momentum are kept, and a body lighter than what it carries is as stable as a
+heavy one. It is linear: the velocity problem of the bodies meets no new kink. Welded particles touch nothing else.
 """
 
 from taichi_sim.runtime import ti
-from taichi_sim.solvers.coupling.arrays import BAR, NORMAL, PARTICLES, ROOM, ROWS, WELDS
+from taichi_sim.solvers.coupling.arrays import BAR, PARTICLES, ROOM, ROWS, WELDS
 from taichi_sim.solvers.coupling.balance import WELDED, particle_impulse, surface_motion
 from taichi_sim.solvers.rigid.geometry import column3
 from taichi_sim.solvers.rigid.rotation import flat, lift
@@ -60,8 +60,8 @@ def set_welds(dim: ti.template(), e, k, epoch, look, bodies, held: ti.template()
               turned: ti.template(), dt: ti.template(), mpm_x: ti.template(), mpm_v: ti.template(),
               mpm_id: ti.template(), mpm_tag: ti.template(), mpm_material: ti.template(), mpm_gravity: ti.template(),
               weld: ti.template(), weld_particle: ti.template(), weld_at: ti.template(), weld_place: ti.template(),
-              weld_rate: ti.template(), weld_cap: ti.template(), attachments, span: ti.template(), counts: ti.template(), row: ti.template(),
-              row_body: ti.template(), row_count: ti.template()):
+              weld_rate: ti.template(), weld_cap: ti.template(), attachments, span: ti.template(),
+              counts: ti.template(), row: ti.template(), row_body: ti.template(), row_count: ti.template()):
     """Rows of all welds, behind those of contacts; with ``look`` particles are where :func:`find` says, and that is
     kept with the slot."""
     first = first_weld(e, k, span, counts)

@@ -147,6 +147,10 @@ class RigidSolver:
         else:
             launch("segment_adjoint")(envs, k0, k1, self.start, self.substeps)
 
+    def launch(self, name: str, k: int) -> None:
+        """``segment`` or ``segment_adjoint`` of the step from slot ``k``, for environments without a flag."""
+        self._launch(name)(self.plan.envs, k, k + 1, self.start, self.substeps)
+
     # ---- what a step of bodies on joints takes besides; nothing where there are none ----
 
     def place(self, k: int) -> None:
