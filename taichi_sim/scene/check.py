@@ -71,8 +71,10 @@ def check(scene: Scene, context: Context) -> None:
         _attachment(scene, context, f"attachments.{name}", attachment)
     for name, springs in scene.springs.items():
         _springs(scene, context, f"springs.{name}", springs)
+        _apart(context, f"springs.{name}", springs.no_contact, [*scene.bodies, *scene.rigid])
     for name, grains in scene.grains.items():
         _grains(scene, context, f"grains.{name}", grains)
+        _apart(context, f"grains.{name}", grains.no_contact, [*scene.bodies, *scene.rigid])
     for name, obstacle in scene.obstacles.items():
         _shape(context, f"obstacles.{name}.shape", obstacle.shape, bounded=False)
         _friction(context, f"obstacles.{name}", obstacle)
@@ -186,8 +188,12 @@ def _rigid(scene: Scene, context: Context, path: str, rigid: Rigid) -> None:
                 context.add(f"{path}.{key}", "a fixed body has none", getattr(rigid, key))
         if scene.joints:
             context.add(f"{path}.fixed", "is for scenes without joints; tie the body to the world by a fixed joint")
-    for i, other in enumerate(rigid.no_contact):
-        names = [*scene.rigid, *scene.bodies, *scene.springs, *scene.grains]
+    _apart(context, path, rigid.no_contact, [*scene.rigid, *scene.bodies, *scene.springs, *scene.grains])
+
+
+def _apart(context: Context, path: str, patterns: list[str], names: list[str]) -> None:
+    """Every pattern of ``no_contact`` means something."""
+    for i, other in enumerate(patterns):
         if not fnmatch.filter(names, other) and context.ok(f"{path}.no_contact"):
             context.add(f"{path}.no_contact[{i}]", unknown("body", other, names), other)
 

@@ -27,6 +27,7 @@ from taichi_sim.scene.load import from_dict
 from taichi_sim.scene.schema import Scene
 from taichi_sim.simulation.turns import exclusive
 from taichi_sim.simulation.world import World
+from taichi_sim.solvers.coupling.sphere_stepper import SpheresTrouble
 from taichi_sim.solvers.coupling.stepper import CouplingTrouble
 from taichi_sim.solvers.mpm.solver import Trouble
 from taichi_sim.solvers.particles.solver import ParticlesTrouble
@@ -137,14 +138,19 @@ class Engine:
             name: family.make(self._runtime, self.model.substeps, self.frames, segment, plain)
             for name, family in self.model.families.items()
         }
-        if joint is None:
-            return World(solvers)
-        return World(solvers, joint.make(solvers[joint.host], solvers["rigid"], segment, plain), joint.host)
+        link, coupling, spheres = self.model.meeting, None, None
+        if joint is not None:
+            coupling = joint.make(solvers[joint.host], solvers["rigid"], segment, plain)
+        if link is not None:
+            spheres = link.make(solvers["continuum"], solvers["particles"], segment, plain)
+        return World(solvers, coupling, "" if joint is None else joint.host, spheres)
 
     def _costs(self) -> Costs:
         parts = [family.costs(self.precision, self.frames) for family in self.model.families.values()]
         if self.model.interface is not None:
             parts.append(self.model.interface.costs(self.precision))
+        if self.model.meeting is not None:
+            parts.append(self.model.meeting.costs(self.precision))
         return Costs(sum(c.fixed for c in parts), sum(c.stored for c in parts), sum(c.snapshot for c in parts))
 
     # ---- what it is ----
@@ -273,6 +279,8 @@ class Engine:
         start = self._joined(parts.values())
         if self.model.interface is not None and world.coupling is not None:
             self.model.interface.apply(self._values, start, world.coupling)
+        if self.model.meeting is not None and world.spheres is not None:
+            self.model.meeting.apply(self._values, world.spheres)
         soft = self.model.continuum
         if soft is not None:
             found = self._overlaps.notes(self._values, parts["continuum"]["x"])
@@ -316,6 +324,8 @@ class Engine:
                 self._timeline.run(first, look, taped)
         except CouplingTrouble as trouble:
             raise RolloutError(f"rigid bodies and what touches them, {trouble}") from None
+        except SpheresTrouble as trouble:
+            raise RolloutError(f"continua and what touches them, {trouble}") from None
         except tuple(TROUBLES) as trouble:
             name = TROUBLES[type(trouble)]
             raise self.model.families[name].explain(world.solvers[name], trouble, self._values) from None
@@ -517,5 +527,7 @@ class Engine:
             add(total, family.pullback_mass(self._values, mass_bar[:, p], inertia))
         if self.model.interface is not None and world.coupling is not None:
             add(total, self.model.interface.pullback(self._values, world.coupling))
+        if self.model.meeting is not None and world.spheres is not None:
+            add(total, self.model.meeting.pullback(self._values, world.spheres))
         add(total, actuators.pullback(self._values))
         return total

@@ -26,9 +26,14 @@ from taichi_sim.solvers.shapes.samples import BEYOND
 STEPS, SHARE = 50, 2e-3
 
 
+def passes(solid: RigidGeometry, cluster: Cluster) -> bool:
+    """Whether a rigid body and springs or grains pass through each other."""
+    return solid.avoids(cluster.name) or cluster.avoids(solid.name)
+
+
 def met(solids: list[RigidGeometry], clusters: list[Cluster]) -> list[int]:
     """Rigid bodies that some springs or grains do not pass through."""
-    return [b for b, solid in enumerate(solids) if not all(solid.avoids(one.name) for one in clusters)]
+    return [b for b, solid in enumerate(solids) if not all(passes(solid, one) for one in clusters)]
 
 
 def tied(scene: Scene, clusters: list[Cluster]) -> bool:
@@ -47,9 +52,8 @@ def points_interface(
     """The coupling of a scene's springs and grains with its rigid bodies, some of which touch or are attached.
 
     Contact is hard, at the radius of a point, without rebound, and with the friction of the rigid body. Raises
-    ``ValueError`` for bodies that rebound, for shapes that points do not know, and for attached points that are held.
+    ``ValueError`` for shapes that points do not know, and for attached points that are held.
     """
-    _refuse(rigid, points, values, bounds)
     touched = met(rigid.bodies, points.clusters)
     plan, envs = points.plan, points.plan.envs
     dt, radii = float(np.min(values["dt"])), points.matter.radii(values)
@@ -67,7 +71,7 @@ def points_interface(
     for cluster, where, length in zip(points.clusters, points.slices, lengths, strict=True):
         contact.cap[:, where] = SHARE * length / dt
         for c, b in enumerate(owner):
-            if not rigid.bodies[b].avoids(cluster.name):
+            if not passes(rigid.bodies[b], cluster):
                 contact.offset[c, where] = 0.0
     base = {"friction": 0.5, "stiction": 1e-3, "offset": 0.0, "compliance": 0.0}
     base |= {"rate": 1.0 / (STEPS * dt), "cap": SHARE * max(lengths) / dt}
@@ -88,19 +92,6 @@ def _refuse_held(points: ParticlesFamily, attachments: Attachments) -> None:
             raise ValueError(
                 f"{points.name_of(int(p))}: a point is held where it is and attached to a rigid body; do one of both"
             )
-
-
-def _refuse(
-    rigid: RigidFamily, points: ParticlesFamily, values: Values, bounds: dict[str, tuple[np.ndarray, np.ndarray]]
-) -> None:
-    if rigid.plan.events is not None:
-        paths = [f"rigid.{body.name}.restitution" for body in rigid.bodies]
-        path = next(path for path in paths if values[path].any() or path in bounds)
-        names = sorted(cluster.name for cluster in points.clusters)
-        raise ValueError(
-            f"{path}: bodies that rebound cannot touch springs and grains yet; set it to 0, or no_contact = {names} on "
-            "all rigid bodies"
-        )
 
 
 def _length(cluster: Cluster, radius: float) -> float:
@@ -144,7 +135,7 @@ def solids_message(
     for b in met(rigid.bodies, points.clusters):
         body, scale = rigid.bodies[b], float(values[f"rigid.{rigid.bodies[b].name}.scale"][env])
         for cluster, where in zip(points.clusters, points.slices, strict=True):
-            if body.avoids(cluster.name):
+            if passes(body, cluster):
                 continue
             local = ((x[where] - motion["position"][env, b]) @ turned[b] + centres[b]) / scale + body.pivot
             depth = radii[where] - scale * body.shape.signed_distance(local)

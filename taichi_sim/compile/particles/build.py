@@ -151,8 +151,6 @@ def _pushed(scene: Scene, pieces: dict[str, Piece], name: str, first: int) -> np
 
 def _notes(scene: Scene) -> list[str]:
     notes = []
-    if scene.bodies:
-        notes.append("springs and grains pass through what is in [bodies]: they touch all else")
     if scene.fields:
         notes.append("force fields act on [bodies] only, not on springs and grains; use actuators of kind body_force")
     periodic = [a for a in "xyz"[: scene.dim] if scene.domain.wall(f"{a}_lower").kind == "periodic"]

@@ -10,6 +10,7 @@ from taichi_sim.core.store import Store
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.coupling import sphere_kernels
 from taichi_sim.solvers.coupling.matter import Continuum
+from taichi_sim.solvers.coupling.stepper import CoupledStepper
 from taichi_sim.solvers.coupling.spheres import POOL, POOL_ARRAYS, SpheresPlan, declare, domain_sizes
 from taichi_sim.solvers.mpm.solver import Guest, MpmSolver
 from taichi_sim.solvers.particles import search
@@ -167,6 +168,7 @@ class Spheres:
         Raises :class:`SpheresTrouble` and what the inner guest raises.
         """
         repeat = self.inner is not None and self.inner.again(start)
+        repeat = (self.points.guest is not None and self.points.guest.again(start)) or repeat
         flags = self.store.view("sphere_flag")
         if flags[:, 0].any():
             crowded = flags[:, 0] < 0
@@ -190,23 +192,28 @@ class Spheres:
 
 
 class SpheresStepper:
-    """An MPM solver and a particle solver with the same substeps; ``mpm`` may be a stepper that hosts more.
+    """An MPM solver and a particle solver with the same substeps. ``coupled`` are rigid bodies that one of the two
+    hosts.
 
     State keys of a slot are those of the two solvers, with ``mpm/`` and ``points/`` in front.
     """
 
-    def __init__(self, mpm: MpmSolver, points: ParticlesSolver, spheres: Spheres) -> None:
+    def __init__(
+        self, mpm: MpmSolver, points: ParticlesSolver, spheres: Spheres, coupled: CoupledStepper | None = None
+    ) -> None:
         if mpm.substeps != points.substeps or mpm.plan.envs != points.plan.envs or mpm.store.slots > points.store.slots:
             raise ValueError("solvers that meet need the same substeps of a frame, environments, and slots")
-        self.mpm, self.points, self.spheres = mpm, points, spheres
+        self.mpm, self.points, self.spheres, self.coupled = mpm, points, spheres, coupled
         spheres.inner = mpm.guest
         mpm.guest = spheres
 
     def begin(self, start: int) -> None:
         """Start a segment at absolute substep ``start``."""
-        self.points.begin(start)
-        self.spheres.begin()
         self.mpm.begin(start)
+        self.points.begin(start)
+        if self.coupled is not None:
+            self.coupled.begin(start)
+        self.spheres.begin()
 
     def forward(self, k0: int, k1: int, record: bool) -> None:
         """Substeps of slots ``k0 … k1``."""
@@ -215,7 +222,11 @@ class SpheresStepper:
 
     def backward(self, k0: int, k1: int) -> None:
         """Carry the adjoint of slot ``k1`` back to slot ``k0``."""
+        if self.coupled is not None:
+            self.coupled.open_sweep(k1)
         self.mpm.backward(k0, k1)
+        if self.coupled is not None:
+            self.coupled.close_sweep()
 
     def read_slot(self, k: int) -> dict[str, np.ndarray]:
         """Copy of the state of slot ``k``."""
@@ -230,10 +241,12 @@ class SpheresStepper:
 
     def clear_adjoints(self) -> None:
         """Set every adjoint to zero, before a backward sweep."""
-        for part in (self.mpm, self.points, self.spheres):
-            part.clear_adjoints()
+        for part in (self.mpm, self.points, self.spheres, self.coupled):
+            if part is not None:
+                part.clear_adjoints()
 
     def close(self) -> None:
         """Free all memory."""
-        for part in (self.spheres, self.mpm, self.points):
-            part.close()
+        for part in (self.spheres, self.coupled, self.mpm, self.points):
+            if part is not None:
+                part.close()

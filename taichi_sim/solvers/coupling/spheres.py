@@ -16,6 +16,8 @@ The order of pairs is that of particles in memory: it depends on neither threads
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from taichi_sim.core.array import Array
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.coupling.law import meet, meet_adjoint
@@ -111,6 +113,19 @@ def domain_sizes(p: SpheresPlan, slots: int) -> dict[str, int]:
         "particle": p.envs * p.particles,
         "sizes": 7,
     }
+
+
+def footprint(plan: SpheresPlan, precision: str, slots: int, pool: int) -> int:
+    """Bytes the arrays take, with room for ``pool`` pairs an environment."""
+    sizes = domain_sizes(plan, slots) | {"pool": plan.envs * pool}
+    total = 0
+    for a in declare(plan.dim) + POOL_ARRAYS:
+        count = int(np.prod(a.domain_shape(sizes), dtype=np.int64))
+        each = a.bytes_each(precision, plan.dim)
+        total += count * each
+        if a.role == "param":  # adjoints of parameters are always f64
+            total += count * each * (2 if precision == "f32" else 1)
+    return total
 
 
 @ti.func

@@ -238,8 +238,16 @@ class CoupledStepper:
 
     def backward(self, k0: int, k1: int) -> None:
         """Carry the adjoint of slot ``k1`` back to slot ``k0``."""
-        self.rigid.settle(k1)
+        self.open_sweep(k1)
         self.mpm.backward(k0, k1)
+        self.close_sweep()
+
+    def open_sweep(self, k1: int) -> None:
+        """Before the host goes back from slot ``k1``."""
+        self.rigid.settle(k1)
+
+    def close_sweep(self) -> None:
+        """After it went."""
         self.coupling.matter.collect()
 
     def read_slot(self, k: int) -> dict[str, np.ndarray]:
