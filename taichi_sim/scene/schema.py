@@ -321,9 +321,9 @@ class Springs(Kinded, kw_only=True):
         Real | None, real("N/m, Pa", "of a contact, by the law of the grains", scale="log", **POSITIVE)
     ] = None
     contact_damping: Annotated[Real, real("s/m", "Hunt-Crossley damping of a contact", **NONNEGATIVE)] = 2.0
-    no_contact: Annotated[list[str], other("text", "[bodies] and [rigid] they pass through, * for any", shape=("any",))] = (
-        []
-    )
+    no_contact: Annotated[
+        list[str], other("text", "[bodies] and [rigid] they pass through, * for any", shape=("any",))
+    ] = []
     color: Annotated[Real | None, real("1", "red, green, blue", 3, differentiable=False, low=0.0, high=1.0)] = None
     regions: dict[str, Region] = {}
 
@@ -360,9 +360,9 @@ class Grains(Table, kw_only=True):
     rotation: Annotated[Real, real("rad", "turn about the centre of mass", "rotation")] = 0.0
     velocity: Annotated[Real, real("m/s", "initial velocity", "dim", also=(("any", "dim"),))] = 0.0
     angular_velocity: Annotated[Real, real("rad/s", "initial turn about the centre of mass", "rotation")] = 0.0
-    no_contact: Annotated[list[str], other("text", "[bodies] and [rigid] they pass through, * for any", shape=("any",))] = (
-        []
-    )
+    no_contact: Annotated[
+        list[str], other("text", "[bodies] and [rigid] they pass through, * for any", shape=("any",))
+    ] = []
     color: Annotated[Real | None, real("1", "red, green, blue", 3, differentiable=False, low=0.0, high=1.0)] = None
     regions: dict[str, Region] = {}
 

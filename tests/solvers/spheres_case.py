@@ -24,7 +24,12 @@ class SpheresCase:
     def __init__(self, dim=2, envs=1, steps=60, ratio=1.0, body=False, held=(), dt=5e-4, pool=64, friction=0.3):
         rng = np.random.default_rng(1)
         a, c = Assembly(dim), Colliders(dim)
-        a.box(0.02, [0.04] * dim, [0.5, 0.545, 0.5][:dim] if body else [0.5, 0.9, 0.5][:dim], velocity=[0.0, -0.5, 0.0][:dim])
+        a.box(
+            0.02,
+            [0.04] * dim,
+            [0.5, 0.545, 0.5][:dim] if body else [0.5, 0.9, 0.5][:dim],
+            velocity=[0.0, -0.5, 0.0][:dim],
+        )
         c.box(0, [0.04] * dim, edge=0.01)
         block = ((0.35, 0.35, 0.4)[:dim], (0.65, 0.5, 0.6)[:dim])
         self.case = Case(a, c, [block], steps=steps, dt=dt, envs=envs, cells=20, gravity=np.zeros(dim))
@@ -108,7 +113,9 @@ class SpheresCase:
 
     def seed(self, rng):
         self.weights = {f"mpm/{n}": rng.normal(size=self.start[f"mpm/{n}"].shape) for n in ("x", "v")}
-        self.weights |= {f"points/{n}": 3 * rng.normal(size=self.start[f"points/{n}"].shape) for n in ("x", "v", "spin")}
+        self.weights |= {
+            f"points/{n}": 3 * rng.normal(size=self.start[f"points/{n}"].shape) for n in ("x", "v", "spin")
+        }
 
     def loss(self):
         self.run()

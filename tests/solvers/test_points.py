@@ -124,8 +124,8 @@ def test_checkpoints(f64):
     found = []
     for segment in (60, 13):
         case.stepper.clear_adjoints()
-        line = Timeline(case.stepper, Schedule(case.steps, segment, min(3, -(-case.steps // segment) - 1) or 1, 0, 1, 0),
-                        [case.steps])  # fmt: skip
+        kept = min(3, max(1, -(-case.steps // segment) - 1))
+        line = Timeline(case.stepper, Schedule(case.steps, segment, kept, 0, 1, 0), [case.steps])
         line.run(case.start, lambda t, k: None, True)
 
         def enter(t, k):

@@ -1,4 +1,4 @@
-"""Kernels of ``spheres``. Arrays of the MPM solver are called ``mpm_…`` here, those of the particle solver as they are."""
+"""Kernels of ``spheres``. Arrays of MPM are called ``mpm_…`` here, those of the particle solver as they are."""
 
 from taichi_sim.core.operator import light_operator
 from taichi_sim.runtime import ti

@@ -10,8 +10,8 @@ from taichi_sim.core.store import Store
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.coupling import sphere_kernels
 from taichi_sim.solvers.coupling.matter import Continuum
-from taichi_sim.solvers.coupling.stepper import CoupledStepper
 from taichi_sim.solvers.coupling.spheres import POOL, POOL_ARRAYS, SpheresPlan, declare, domain_sizes
+from taichi_sim.solvers.coupling.stepper import CoupledStepper
 from taichi_sim.solvers.mpm.solver import Guest, MpmSolver
 from taichi_sim.solvers.particles import search
 from taichi_sim.solvers.particles.solver import ParticlesSolver

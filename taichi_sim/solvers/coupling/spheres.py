@@ -8,8 +8,9 @@ energy never grows but by what takes penetration back, and neither side may be t
 approach the next ones take.
 
 Why not let points take part in the grid as particles without stress: that is simpler, and no-slip; but a grid gives all
-that shares a cell one velocity, so that a net finer than the grid would lose its own vibrations within a few steps, and
-grains would stick where they touched. A contact leaves both alone as soon as they part.
+that shares a cell one velocity. Measured for a row of points two a cell, quadratic splines: of a wave four cells long a
+transfer to the grid and back keeps 53 % a step (APIC 90 %), of one two cells long 14 % (62 %). A net would lose its own
+vibrations within some steps, touched or not, and grains would stick. A contact leaves both alone as soon as they part.
 
 The order of pairs is that of particles in memory: it depends on neither threads nor workers.
 """
