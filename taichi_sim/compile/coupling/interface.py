@@ -95,11 +95,11 @@ def interface(
     held.join(colliders)
     shape = (len(owner), plan.rows)
     contact = Contact(np.full(shape, -BEYOND), np.ones(shape), np.ones(shape))
-    dt, finest = float(np.min(values["dt"])), np.inf
+    dt, finest, fast = float(np.min(values["dt"])), np.inf, 0.0
     for one in matter:
         wave = step_limit([one], values, {}, {}, plan.spacing, 1.0, 0.0, plan.dim).wave_speed
         each = float(one.volume.min()) ** (1 / plan.dim)
-        finest = min(finest, each)
+        finest, fast = min(finest, each), max(fast, wave)
         skin = default_skin(plan.spacing, wave, each, dt)
         for c, b in enumerate(owner):
             contact.rate[c, one.rows], contact.cap[c, one.rows] = skin["rate"], skin["cap"]
@@ -109,7 +109,7 @@ def interface(
         colliders.plan(plan, rigid.plan),
         colliders,
         Skins([rigid.bodies[b].name for b in owner], colliders, contact, envs),
-        default_skin(plan.spacing, 1.0, finest, dt),
+        default_skin(plan.spacing, fast, finest, dt),
         _likely([rigid.bodies[b] for b in touched], finest, plan.particles),
         attachments=held,
     )

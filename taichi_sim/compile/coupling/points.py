@@ -71,6 +71,7 @@ def points_interface(
                 contact.offset[c, where] = 0.0
     base = {"friction": 0.5, "stiction": 1e-3, "offset": 0.0, "compliance": 0.0}
     base |= {"rate": 1.0 / (STEPS * dt), "cap": SHARE * max(lengths) / dt}
+    base |= {"weld_rate": 0.2 / dt, "weld_cap": max(lengths) / dt}
     return Interface(
         colliders.plan_points(plan, rigid.plan, band),
         colliders,
