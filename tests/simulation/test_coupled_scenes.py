@@ -133,7 +133,22 @@ def test_fixed():
         assert not sim.observe("rigid.post.velocity").any()
 
 
-def test_refusals_and_notes():
+@pytest.mark.slow
+def test_rebounds():
+    """A ball bounces off a wall as without the block, which the box touches only later."""
+    table = scene(duration=0.03).to_dict()
+    table["rigid"]["box"] |= {"position": [0.0, 0.3], "velocity": [0.0, 0.0], "restitution": 0.6}
+    table["rigid"]["ball"] = {"shape": {"kind": "sphere", "center": [0.92, 0.5], "radius": 0.06}, "mass": 1.0,
+                              "velocity": [2.0, 0.0], "restitution": 0.6, "friction": 0.0}  # fmt: skip
+    table["objectives"] = {"loss": {"kind": "velocity", "body": "ball", "direction": [1.0, 0.0]}}
+    with Simulation(Scene.from_dict(table), precision="f64") as sim:
+        assert any("rebound only in steps in which no particle is near" in note for note in sim.notes), sim.notes
+        report = sim.check_gradients("loss", ["rigid.ball.restitution", "rigid.ball.velocity"])
+        assert report.ok, report
+        assert sim.observe("rigid.ball.velocity")[0] == pytest.approx(-1.2, rel=1e-6)
+
+
+def test_notes():
     table = scene().to_dict()
     table["rigid"]["box"] |= {"position": [0.0, -0.1]}
     with Simulation(Scene.from_dict(table)) as sim:
