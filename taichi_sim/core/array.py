@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taichi_sim.runtime import Runtime, ti
+from taichi_sim.runtime import ti
 
 ROLES = ("state", "param", "input", "scratch")
 
@@ -56,9 +56,9 @@ class Array:
         """Shape of one value in ``dim`` dimensions."""
         return tuple(dim if size == "dim" else int(size) for size in self.element)
 
-    def taichi_type(self, runtime: Runtime, dim: int, dtype: str | None = None):
-        """Taichi's element type of this array."""
-        scalar = {"real": runtime.real, "int": ti.i32, "f64": ti.f64}[dtype or self.dtype]
+    def taichi_type(self, real: Any, dim: int):
+        """Taichi's element type of this array, where real numbers are ``real``."""
+        scalar = ti.i32 if self.dtype == "int" else real
         shape = self.element_shape(dim)
         if not shape:
             return scalar

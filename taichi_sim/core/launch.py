@@ -17,15 +17,17 @@ Launch = Callable[..., None]
 
 
 @contextlib.contextmanager
-def _compiling(light: bool) -> Iterator[None]:
-    """Compile without Taichi's advanced optimisation where ``light``."""
-    config = impl.get_runtime().prog.config()
-    before = config.advanced_optimization
-    config.advanced_optimization = before and not light
+def _compiling(light: bool, real: Any) -> Iterator[None]:
+    """Compile without Taichi's advanced optimisation where ``light``, and with ``real`` numbers where given."""
+    python, config = impl.get_runtime(), impl.get_runtime().prog.config()
+    before = config.advanced_optimization, python.default_fp, config.default_fp
+    config.advanced_optimization = before[0] and not light
+    if real is not None:
+        python.default_fp = config.default_fp = real
     try:
         yield
     finally:
-        config.advanced_optimization = before
+        config.advanced_optimization, python.default_fp, config.default_fp = before
 
 
 class PreboundLaunch:
@@ -38,10 +40,10 @@ class PreboundLaunch:
 
     __slots__ = ("_compiled", "_context", "_keep", "_launch", "_set", "_slots")
 
-    def __init__(self, kernel: Any, arguments: list[Any], light: bool = False) -> None:
+    def __init__(self, kernel: Any, arguments: list[Any], light: bool = False, real: Any = None) -> None:
         primal = kernel._primal
         program = impl.get_runtime().prog
-        with launch_lock, _compiling(light):
+        with launch_lock, _compiling(light, real):
             key = primal.ensure_compiled(*arguments)
             taichi_kernel = primal.compiled_kernels[key]
             self._compiled = program.compile_kernel(program.config(), program.get_device_caps(), taichi_kernel)
@@ -73,10 +75,10 @@ class PreboundLaunch:
 class PlainLaunch:
     """The same by ordinary calls."""
 
-    __slots__ = ("_arguments", "_integers", "_kernel", "_light")
+    __slots__ = ("_arguments", "_integers", "_kernel", "_light", "_real")
 
-    def __init__(self, kernel: Any, arguments: list[Any], light: bool = False) -> None:
-        self._kernel, self._light = kernel, light
+    def __init__(self, kernel: Any, arguments: list[Any], light: bool = False, real: Any = None) -> None:
+        self._kernel, self._light, self._real = kernel, light, real
         self._arguments = list(arguments)
         declared = [a.annotation for a in kernel._primal.arguments]
         self._integers = [
@@ -86,7 +88,7 @@ class PlainLaunch:
         ]
 
     def __call__(self, *integers: int) -> None:
-        with launch_lock, _compiling(self._light):
+        with launch_lock, _compiling(self._light, self._real):
             for index, value in zip(self._integers, integers, strict=True):
                 self._arguments[index] = value
             self._kernel(*self._arguments)
@@ -120,17 +122,18 @@ def _prebinding_works(runtime: Runtime) -> bool:
 
 
 def bind_launch(
-    runtime: Runtime, kernel: Any, arguments: list[Any], plain: bool = False, light: bool = False
+    runtime: Runtime, kernel: Any, arguments: list[Any], plain: bool = False, light: bool = False, real: Any = None
 ) -> Launch:
     """Bind ``kernel`` to ``arguments`` (arrays, templates, and 0 for every integer given later).
 
     ``light``: compiled without Taichi's advanced optimisation, whose time grows faster than the kernel; a large one
-    with short loops compiles in a fifth of the time and runs about as fast.
+    with short loops compiles in a fifth of the time and runs about as fast. ``real``: the type of numbers that are not
+    in arrays, if not the runtime's.
 
     Under the lock: two Python threads that compile at once crash the process, or find themselves inside each other's
     kernel.
     """
     with launch_lock:
         if plain or runtime.arch != "cpu" or not _prebinding_works(runtime):
-            return PlainLaunch(kernel, arguments, light)
-        return PreboundLaunch(kernel, arguments, light)
+            return PlainLaunch(kernel, arguments, light, real)
+        return PreboundLaunch(kernel, arguments, light, real)

@@ -13,6 +13,7 @@ class Arrays(Protocol):
     """What kernels are bound to: a :class:`~taichi_sim.core.store.Store`, or several seen as one."""
 
     runtime: Runtime
+    real: Any
     arrays: dict[str, ti.Ndarray]
 
     def __contains__(self, name: str) -> bool: ...
@@ -90,4 +91,4 @@ def bind_kernel(
             )
         else:
             arguments.append(0)
-    return bind_launch(store.runtime, kernel, arguments, plain, light)
+    return bind_launch(store.runtime, kernel, arguments, plain, light, store.real)

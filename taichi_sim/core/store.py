@@ -17,7 +17,9 @@ class Store:
     """Arrays by name, their adjoints as ``d_<name>``.
 
     ``sizes`` gives the number of values of every domain; ``slots``, ``frames`` and ``partitions`` are the leading sizes
-    explained in :class:`~taichi_sim.core.array.Array`. Raises ``ValueError`` for an array too large for Taichi.
+    explained in :class:`~taichi_sim.core.array.Array`. Real numbers are those of the runtime, or ``double`` ones
+    whatever the runtime; kernels bound to the store compute in the same. Raises ``ValueError`` for an array too large
+    for Taichi.
     """
 
     def __init__(
@@ -30,8 +32,10 @@ class Store:
         frames: int,
         partitions: int,
         gradients: bool = True,
+        double: bool = False,
     ) -> None:
         self.runtime = runtime
+        self.real = ti.f64 if double else runtime.real
         self.dim = dim
         self.slots = slots
         self.specs = {a.name: a for a in arrays}
@@ -41,14 +45,14 @@ class Store:
         for a in self.specs.values():
             size = a.domain_shape(sizes)
             lead = {"state": (slots,), "input": (frames,)}.get(a.role, ())
-            self._allocate(a.name, a.taichi_type(runtime, dim), (*lead, *size), a)
+            self._allocate(a.name, a.taichi_type(self.real, dim), (*lead, *size), a)
             if not gradients or a.role == "scratch" or a.dtype == "int" or not a.differentiable:
                 continue
             if a.role == "state":
-                self._allocate(f"d_{a.name}", a.taichi_type(runtime, dim), size, a)
+                self._allocate(f"d_{a.name}", a.taichi_type(self.real, dim), size, a)
             else:
                 shape = size if a.exclusive else (partitions, *lead, *size)
-                self._allocate(f"d_{a.name}", a.taichi_type(runtime, dim, "f64"), shape, a)
+                self._allocate(f"d_{a.name}", a.taichi_type(ti.f64, dim), shape, a)
 
     def _allocate(self, name: str, dtype, shape: tuple[int, ...], spec: Array) -> None:
         elements = int(np.prod(shape, dtype=np.int64)) * int(np.prod(spec.element_shape(self.dim), dtype=np.int64))

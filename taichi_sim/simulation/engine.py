@@ -148,7 +148,7 @@ class Engine:
     def _costs(self) -> Costs:
         parts = [family.costs(self.precision, self.frames) for family in self.model.families.values()]
         if self.model.interface is not None:
-            parts.append(self.model.interface.costs(self.precision))
+            parts.append(self.model.interface.costs())
         if self.model.meeting is not None:
             parts.append(self.model.meeting.costs(self.precision))
         return Costs(sum(c.fixed for c in parts), sum(c.stored for c in parts), sum(c.snapshot for c in parts))

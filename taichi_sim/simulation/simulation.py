@@ -16,6 +16,7 @@ from taichi_sim.core.errors import short, unknown
 from taichi_sim.core.given import real_numbers, text
 from taichi_sim.io.hashing import state_hash
 from taichi_sim.scene.paths import design_variables
+from taichi_sim.simulation.mechanism import Mechanism
 from taichi_sim.simulation.quantities import Quantities
 from taichi_sim.simulation.turns import exclusive, waiting
 from taichi_sim.timeline.tape import on_tape, open_tape, recording
@@ -271,6 +272,21 @@ class Simulation(Quantities):
             observe.select(self.model, path)
         self._ensure_run()
         return self._drop(self._value(path))
+
+    @exclusive
+    def mechanism(self, env: int = 0) -> Mechanism:
+        """Rigid bodies and joints, with the values they have now, as a mechanism: forward kinematics, Jacobians, mass
+        matrix, inverse dynamics. Raises ``ValueError`` where there are no rigid bodies."""
+        world, family = self._alive(), self.model.rigid
+        if family is None:
+            raise ValueError("there is no mechanism: the scene has no rigid bodies ([rigid.NAME] or [robots.NAME])")
+        solver = world.solvers["rigid"]
+        start = family.begin(self._values)
+        family.apply(self._values, solver)
+        if not 0 <= env < self.envs:
+            raise ValueError(f"env must lie in 0 … {self.envs - 1}, got {env}")
+        scales = [float(self._values[f"rigid.{body.name}.scale"][env]) for body in family.bodies]
+        return Mechanism(family, solver, family.first(self._values, start), scales, env)
 
     def _ensure_run(self) -> None:
         if self._final is None or set(self._losses) != {t.name for t in self.model.judge.terms}:

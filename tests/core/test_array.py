@@ -22,10 +22,9 @@ def test_shapes():
 
 def test_types_follow_the_runtime(f64):
     vector = Array("v", ("dim",), "particle", "state", "m/s", "")
-    assert vector.taichi_type(f64, 3).n == 3 and vector.taichi_type(f64, 3).dtype == ti.f64
-    assert vector.taichi_type(f64, 2, "f64").dtype == ti.f64
-    assert Array("i", (), "particle", "scratch", "1", "", dtype="int").taichi_type(f64, 2) == ti.i32
-    assert Array("F", ("dim", "dim"), "particle", "state", "1", "").taichi_type(f64, 2).m == 2
+    assert vector.taichi_type(ti.f64, 3).n == 3 and vector.taichi_type(ti.f64, 3).dtype == ti.f64
+    assert Array("i", (), "particle", "scratch", "1", "", dtype="int").taichi_type(ti.f64, 2) == ti.i32
+    assert Array("F", ("dim", "dim"), "particle", "state", "1", "").taichi_type(ti.f64, 2).m == 2
 
 
 @pytest.mark.parametrize(

@@ -133,11 +133,53 @@ def test_fixed():
         assert not sim.observe("rigid.post.velocity").any()
 
 
-def test_refusals_and_notes():
+@pytest.mark.slow
+def test_rebounds():
+    """A ball bounces off a wall as without the block, which the box touches only later."""
+    table = scene(duration=0.03).to_dict()
+    table["rigid"]["box"] |= {"position": [0.0, 0.3], "velocity": [0.0, 0.0], "restitution": 0.6}
+    table["rigid"]["ball"] = {"shape": {"kind": "sphere", "center": [0.92, 0.5], "radius": 0.06}, "mass": 1.0,
+                              "velocity": [2.0, 0.0], "restitution": 0.6, "friction": 0.0}  # fmt: skip
+    table["objectives"] = {"loss": {"kind": "velocity", "body": "ball", "direction": [1.0, 0.0]}}
+    with Simulation(Scene.from_dict(table), precision="f64") as sim:
+        assert any("rebound only in steps in which no particle is near" in note for note in sim.notes), sim.notes
+        report = sim.check_gradients("loss", ["rigid.ball.restitution", "rigid.ball.velocity"])
+        assert report.ok, report
+        assert sim.observe("rigid.ball.velocity")[0] == pytest.approx(-1.2, rel=1e-6)
+
+
+def test_notes():
     table = scene().to_dict()
-    table["rigid"]["box"] |= {"restitution": 0.0, "position": [0.0, -0.1]}
+    table["rigid"]["box"] |= {"position": [0.0, -0.1]}
     with Simulation(Scene.from_dict(table)) as sim:
         assert any("particles start inside rigid.box, up to 0.0" in note for note in sim.notes), sim.notes
+
+
+@pytest.mark.slow
+def test_a_soft_gripper_on_an_arm():
+    """The jaws of ``arm_lift`` get soft pads, held by their backs: they stay on, lift the cube, and have gradients."""
+    table = Scene.load("arm_lift").to_dict()
+    table["materials"]["pad"] = {**table["materials"]["rubber"], "youngs_modulus": 5e4}
+    table["attachments"] = {}
+    for side, x in (("left", -1.0), ("right", 1.0)):
+
+        def box(a, b, low, high, x=x):
+            return {"kind": "box", "lower": [min(x * a, x * b), low], "upper": [max(x * a, x * b), high]}
+
+        table["rigid"][side] |= {"shape": box(0.12, 0.155, 0.01, 0.2), "no_contact": ["*"]}
+        table["bodies"][f"{side}_pad"] = {"shape": box(0.07, 0.12, 0.02, 0.12), "material": "pad",
+                                          "regions": {"back": {"shape": box(0.1, 0.12, 0.0, 1.0)}}}  # fmt: skip
+        table["attachments"][side] = {"body": f"{side}_pad", "region": "back", "to": side}
+    watched = ["bodies.cube.center_of_mass", "bodies.left_pad.regions.back.center_of_mass", "rigid.left.position"]
+    with Simulation(Scene.from_dict(table)) as sim:
+        sim.run(record=watched)
+        cube, back, jaw = (sim.rollout.observed[name] for name in watched)
+        assert cube[-1, 1] > cube[0, 1] + 0.1
+        off = (back - jaw) - (back[0] - jaw[0])
+        assert np.abs(off).max() < 0.15 * 0.025
+    with Simulation(Scene.from_dict({**table, "duration": 0.2}), precision="f64") as sim:
+        report = sim.check_gradients("loss", ["actuators.shoulder.stiffness", "actuators.left.strength"])
+        assert report.ok, report
 
 
 @pytest.mark.parametrize("name", ["arm_lift", "boat", "soft_gripper"])

@@ -123,3 +123,31 @@ def test_robots_become_bodies_and_joints():
     table["robots"]["dog"] = {"file": file.replace("quadruped", "quadrupd")}
     with pytest.raises(SceneError, match=r"did you mean .*quadruped\.urdf"):
         Scene.from_dict(table)
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_the_mechanism_of_a_scene(dim):
+    """Places agree with the rollout's start, Jacobians with differences, what holds it up with the potential energy."""
+    tip, path = [1.0, *[0.0] * (dim - 1)], "rigid.lower.markers.tip.position"
+    with Simulation(scene(dim, gravity=[0.3, -9.0, 0.5][:dim]), precision="f64") as sim:
+        arm = sim.mechanism()
+        sim.run(record=[path])
+        assert arm.place("lower", tip) == pytest.approx(sim.rollout.observed[path][0], abs=1e-12)
+        masses = [float(sim.observe(f"rigid.{b}.mass")) for b in ("cart", "upper", "lower")]
+        with pytest.raises(ValueError, match="did you mean 'lower'"):
+            arm.jacobian("lowr")
+        with pytest.raises(ValueError, match="shoulder"):
+            arm.posture({"shouldr": 0.1})
+    at = {"rail": 0.3, "shoulder": 0.7}
+    here, step = arm.posture(at), 1e-6
+    assert arm.freedoms[:2] == ("rail", "shoulder") and len(arm.freedoms) == (5 if dim == 3 else 3)
+    for column, joint in enumerate(("rail", "shoulder")):
+        ends = [arm.place("lower", tip, arm.posture(at | {joint: at[joint] + s * step})) for s in (1, -1)]
+        slope = (ends[0] - ends[1]) / (2 * step)
+        assert arm.jacobian("lower", tip, here)[:dim, column] == pytest.approx(slope, abs=1e-8)
+    still, gravity = np.zeros(len(arm.freedoms)), np.array([0.3, -9.0, 0.5][:dim])
+    pull = [
+        m * arm.jacobian(b, at=here)[:dim].T @ gravity for m, b in zip(masses, ("cart", "upper", "lower"), strict=True)
+    ]
+    assert arm.inverse_dynamics(still, still, here) == pytest.approx(-np.sum(pull, axis=0), abs=1e-10)
+    assert np.linalg.eigvalsh(arm.mass_matrix(here)).min() > 0

@@ -103,7 +103,7 @@ def test_memory_is_known_beforehand(precision):
     runtime.start(precision, threads=2)
     case = fall(steps=4, envs=2, pool=100)
     held = case.coupling.store.bytes + case.coupling.pool.bytes
-    assert held == footprint(case.coupling.plan, precision, 5, 100)
+    assert held == footprint(case.coupling.plan, 5, 100)
 
 
 def test_refusals():

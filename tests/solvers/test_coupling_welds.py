@@ -70,7 +70,7 @@ def test_gradients(f64, jointed):
     case.start["mpm/v"][...] = 0.1 * np.random.default_rng(2).normal(size=case.start["mpm/v"].shape)
     place = case.coupling.store.view("weld_place")
     place[: len(place) // 4] += 0.004
-    case.coupling.store.view("weld_cap")[...] = 0.02
+    case.coupling.store.view("weld_rate")[...], case.coupling.store.view("weld_cap")[...] = 25.0, 0.02
     case.seed(np.random.default_rng(1))
     case.run()
     assert case.coupling.store.view("span")[: case.steps, :, 1].any()

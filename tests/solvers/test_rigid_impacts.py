@@ -294,4 +294,4 @@ def test_too_many_impacts_are_reported(f64):
 def test_memory_is_known_beforehand(precision):
     runtime.start(precision, threads=2)
     solver = thrown(3, "bs")
-    assert solver.store.bytes == footprint(solver.plan, precision, 1, 31)
+    assert solver.store.bytes == footprint(solver.plan, 1, 31)

@@ -377,7 +377,7 @@ def test_what_cannot_be_built_is_refused():
 
 def test_memory_is_known_beforehand(f32):
     solver = tree(3, 3, contact=True, loop=("hinge",))
-    assert solver.store.bytes == footprint(solver.plan, "f32", 2, 21)
+    assert solver.store.bytes == footprint(solver.plan, 2, 21)
 
 
 def test_single_precision(f32):

@@ -13,7 +13,6 @@ from taichi_sim.compile.continuum.limits import step_limit
 from taichi_sim.compile.coupling.attachments import Attachments
 from taichi_sim.compile.coupling.skins import Contact, Skins, pieces_of
 from taichi_sim.compile.family import Piece, State
-from taichi_sim.compile.rigid.attitude import matrices
 from taichi_sim.compile.rigid.family import RigidFamily
 from taichi_sim.scene.rigid import RigidGeometry
 from taichi_sim.solvers.coupling.arrays import CouplingPlan, footprint
@@ -21,6 +20,7 @@ from taichi_sim.solvers.coupling.colliders import Colliders, default_skin
 from taichi_sim.solvers.coupling.stepper import Coupling
 from taichi_sim.solvers.mpm.solver import MpmSolver
 from taichi_sim.solvers.particles.solver import ParticlesSolver
+from taichi_sim.solvers.rigid.attitude import matrices
 from taichi_sim.solvers.rigid.solver import RigidSolver
 from taichi_sim.solvers.shapes.samples import BEYOND
 from taichi_sim.timeline.schedule import Costs
@@ -42,10 +42,10 @@ class Interface:
     host: str = "continuum"
     attachments: Attachments | None = None
 
-    def costs(self, precision: str) -> Costs:
+    def costs(self) -> Costs:
         """Bytes of its arrays."""
-        fixed = footprint(self.plan, precision, 0, 0)
-        return Costs(fixed, footprint(self.plan, precision, 1, self.pool) - fixed, 0)
+        fixed = footprint(self.plan, 0, 0)
+        return Costs(fixed, footprint(self.plan, 1, self.pool) - fixed, 0)
 
     def make(self, host: MpmSolver | ParticlesSolver, rigid: RigidSolver, segment: int, plain: bool) -> Coupling:
         """The coupling of two solvers with memory for ``segment`` substeps."""
@@ -95,11 +95,11 @@ def interface(
     held.join(colliders)
     shape = (len(owner), plan.rows)
     contact = Contact(np.full(shape, -BEYOND), np.ones(shape), np.ones(shape))
-    dt, finest = float(np.min(values["dt"])), np.inf
+    dt, finest, fast = float(np.min(values["dt"])), np.inf, 0.0
     for one in matter:
         wave = step_limit([one], values, {}, {}, plan.spacing, 1.0, 0.0, plan.dim).wave_speed
         each = float(one.volume.min()) ** (1 / plan.dim)
-        finest = min(finest, each)
+        finest, fast = min(finest, each), max(fast, wave)
         skin = default_skin(plan.spacing, wave, each, dt)
         for c, b in enumerate(owner):
             contact.rate[c, one.rows], contact.cap[c, one.rows] = skin["rate"], skin["cap"]
@@ -109,7 +109,7 @@ def interface(
         colliders.plan(plan, rigid.plan),
         colliders,
         Skins([rigid.bodies[b].name for b in owner], colliders, contact, envs),
-        default_skin(plan.spacing, 1.0, finest, dt),
+        default_skin(plan.spacing, fast, finest, dt),
         _likely([rigid.bodies[b] for b in touched], finest, plan.particles),
         attachments=held,
     )

@@ -11,7 +11,6 @@ from taichi_sim.compile.coupling.skins import Contact, Skins, pieces_of
 from taichi_sim.compile.family import Piece, State, add
 from taichi_sim.compile.particles.family import ParticlesFamily
 from taichi_sim.compile.particles.overlaps import DEEPEST, ROUNDING, place_text
-from taichi_sim.compile.rigid.attitude import matrices
 from taichi_sim.compile.rigid.family import RigidFamily
 from taichi_sim.scene.particles import Cluster
 from taichi_sim.scene.rigid import RigidGeometry
@@ -19,6 +18,7 @@ from taichi_sim.scene.schema import Scene
 from taichi_sim.solvers.coupling.colliders import Colliders
 from taichi_sim.solvers.coupling.stepper import Coupling
 from taichi_sim.solvers.particles.arrays import HELD
+from taichi_sim.solvers.rigid.attitude import matrices
 from taichi_sim.solvers.shapes.samples import BEYOND
 
 #: Penetration is taken back within so many steps, and by at most this share of a radius (of the length of a spring,
@@ -75,6 +75,7 @@ def points_interface(
                 contact.offset[c, where] = 0.0
     base = {"friction": 0.5, "stiction": 1e-3, "offset": 0.0, "compliance": 0.0}
     base |= {"rate": 1.0 / (STEPS * dt), "cap": SHARE * max(lengths) / dt}
+    base |= {"weld_rate": 0.2 / dt, "weld_cap": max(lengths) / dt}
     return Interface(
         colliders.plan_points(plan, rigid.plan, band),
         colliders,

@@ -36,8 +36,8 @@ def soft_met(names: list[str], clusters: list[Cluster]) -> list[Cluster]:
         through = [name for name in names if cluster.avoids(name)]
         if through and len(through) < len(names):
             raise ValueError(
-                f"{cluster.path}.no_contact: {through[0]} is passed through, other [bodies] are not; give the names of all "
-                "of them, or of none"
+                f"{cluster.path}.no_contact: {through[0]} is passed through, other [bodies] are not; give the names of "
+                "all of them, or of none"
             )
         if names and not through:
             found.append(cluster)

@@ -14,13 +14,13 @@ from taichi_sim.compile.particles.overlaps import obstacles_message, pairs_messa
 from taichi_sim.compile.particles.springs import SpringsBinding
 from taichi_sim.compile.particles.start import ParticlesStart
 from taichi_sim.compile.particles.surfaces import Surfaces, Walls
-from taichi_sim.compile.rigid.attitude import spin_matrices, spin_matrices_vjp
 from taichi_sim.core.errors import RolloutError
 from taichi_sim.runtime import Runtime
 from taichi_sim.scene.particles import Cluster
 from taichi_sim.solvers.particles.arrays import ParticlesPlan, declare, domain_sizes, footprint
 from taichi_sim.solvers.particles.search import CROWDED
 from taichi_sim.solvers.particles.solver import TOO_FAST, ParticlesSolver, ParticlesTrouble
+from taichi_sim.solvers.rigid.attitude import spin_matrices, spin_matrices_vjp
 from taichi_sim.timeline.schedule import Costs
 
 

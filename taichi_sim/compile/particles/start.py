@@ -4,10 +4,10 @@ import numpy as np
 
 from taichi_sim.compile.binding import Binding, Values
 from taichi_sim.compile.family import State
-from taichi_sim.compile.rigid.attitude import spin_matrices, spin_matrices_vjp
 from taichi_sim.scene.particles import Cluster
 from taichi_sim.scene.pose import rotation_matrix, rotation_vjp, spin, spin_vjp
 from taichi_sim.solvers.particles.solver import ParticlesSolver
+from taichi_sim.solvers.rigid.attitude import spin_matrices, spin_matrices_vjp
 
 
 class ParticlesStart(Binding):

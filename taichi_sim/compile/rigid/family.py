@@ -6,7 +6,6 @@ import numpy as np
 
 from taichi_sim.compile.binding import Binding, Values
 from taichi_sim.compile.family import Family, State, add
-from taichi_sim.compile.rigid.attitude import lift, lift_vjp, matrices, matrices_vjp, spin_matrices, spin_matrices_vjp
 from taichi_sim.compile.rigid.joints import Joints
 from taichi_sim.compile.rigid.matter import RigidMatter
 from taichi_sim.compile.rigid.shapes import Shapes
@@ -15,6 +14,7 @@ from taichi_sim.core.errors import RolloutError
 from taichi_sim.runtime import Runtime
 from taichi_sim.scene.rigid import RigidGeometry
 from taichi_sim.solvers.rigid.arrays import RigidPlan, footprint
+from taichi_sim.solvers.rigid.attitude import lift, lift_vjp, matrices, matrices_vjp, spin_matrices, spin_matrices_vjp
 from taichi_sim.solvers.rigid.overlap import find_overlaps
 from taichi_sim.solvers.rigid.solver import RigidSolver, RigidTrouble
 from taichi_sim.solvers.rigid.topology import BALL
@@ -54,8 +54,8 @@ class RigidFamily(Family):
         return np.flatnonzero(np.diff(self.owner, prepend=-1))
 
     def costs(self, precision: str, frames: int) -> Costs:
-        fixed = footprint(self.plan, precision, frames, 0)
-        stored = footprint(self.plan, precision, frames, 1) - fixed
+        fixed = footprint(self.plan, frames, 0)
+        stored = footprint(self.plan, frames, 1) - fixed
         return Costs(fixed, stored, stored)
 
     def make(self, runtime: Runtime, substeps: int, frames: int, segment: int, plain: bool) -> RigidSolver:

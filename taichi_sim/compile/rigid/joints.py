@@ -5,9 +5,19 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from taichi_sim.compile.binding import Binding, Values
-from taichi_sim.compile.rigid.attitude import attitude, attitude_vjp, combine, matrices, matrices_vjp
 from taichi_sim.compile.rigid.start import Motion, RigidStart
 from taichi_sim.scene.schema import Joint
+from taichi_sim.solvers.rigid.attitude import (
+    attitude,
+    attitude_vjp,
+    combine,
+    combine_vjp,
+    inverse,
+    matrices,
+    matrices_vjp,
+    unturned,
+)
+from taichi_sim.solvers.rigid.kinematics import forward_kinematics
 from taichi_sim.solvers.rigid.solver import RigidSolver
 from taichi_sim.solvers.rigid.topology import BALL, FIXED, HINGE, KINDS, PRISMATIC, Topology
 
@@ -84,8 +94,7 @@ class Joints(Binding):
     def _poses(self, motion: Motion, body: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(envs, …) position, attitude and matrix of a body, or of the world."""
         if body < 0:
-            unit = np.zeros(1) if self.dim == 2 else np.array([1.0, 0.0, 0.0, 0.0])
-            q = np.broadcast_to(unit, (self.envs, len(unit)))
+            q = np.tile(unturned(self.dim), (self.envs, 1))
             return np.zeros((self.envs, self.dim)), q, matrices(q, self.dim)
         q = motion["rotation"][:, body]
         return motion["position"][:, body], q, matrices(q, self.dim)
@@ -109,8 +118,17 @@ class Joints(Binding):
             if unit is not None:
                 out[f"{side}_axis"] = np.einsum("eji,ej->ei", R, unit)
         (_, p, _), (_, q, _) = self._poses(motion, link.parent), self._poses(motion, link.child)
-        out["mount"] = combine(self.dim, _inverse(p, self.dim), q)
+        out["mount"] = combine(inverse(p, self.dim), q, self.dim)
         return out
+
+    def _placements(self, values: Values, motion: Motion) -> dict[str, np.ndarray]:
+        """(envs, joints, …) the solver's arrays of where the joints of the tree are."""
+        placed = [self._placed(link, values, motion) for link in self.tree]
+        none = np.zeros((self.envs, self.dim))
+        names = ("parent_anchor", "child_anchor", "mount")
+        rows = {name: [one[name] for one in placed] for name in names}
+        rows["joint_axis"] = [one.get("parent_axis", none) for one in placed]
+        return {name: np.stack(each, axis=1) for name, each in rows.items() if each}
 
     def _placed_vjp(
         self, link: Link, values: Values, motion: Motion, bars: dict[str, np.ndarray], out: Values, total: Motion
@@ -139,9 +157,9 @@ class Joints(Binding):
                 total["position"][:, body] -= turned
                 total["rotation"][:, body] += matrices_vjp(q, R_bar, self.dim)
         (_, p, _), (_, q, _) = self._poses(motion, link.parent), self._poses(motion, link.child)
-        p_bar, q_bar = _combine_vjp(_inverse(p, self.dim), q, bars["mount"], self.dim)
+        p_bar, q_bar = combine_vjp(inverse(p, self.dim), q, bars["mount"], self.dim)
         if link.parent >= 0:
-            total["rotation"][:, link.parent] += _inverse(p_bar, self.dim)
+            total["rotation"][:, link.parent] += inverse(p_bar, self.dim)
         total["rotation"][:, link.child] += q_bar
         out[f"{link.path}.anchor"] = anchor_bar
         if axis is not None and unit is not None:
@@ -179,36 +197,12 @@ class Joints(Binding):
 
     def forward(self, values: Values, motion: Motion) -> Motion:
         """The state with links where their coordinates at time 0 put them (their velocities stay those given)."""
-        out = {name: value.copy() for name, value in motion.items()}
+        if not self.tree:
+            return motion
+        arrays = self._placements(values, motion) | {"centre": self.start.shapes.centres(values)}
         coordinate = self.state(values)["coordinate"]
-        by_child = {link.child: link for link in self.tree}
-        centres = self.start.shapes.centres(values)
-        for body in self.topology.order:
-            link = by_child.get(body)
-            if link is None:
-                continue
-            placed = self._placed(link, values, motion)
-            x, p, P = self._poses(out, link.parent)
-            q = coordinate[:, link.coordinates]
-            axis = placed.get("parent_axis", np.broadcast_to(np.eye(3)[2, : self.dim], (self.envs, self.dim)))
-            turn, slide = None, 0.0
-            if link.kind == HINGE:
-                turn = (
-                    q if self.dim == 2 else np.stack([attitude(a * n, 3) for a, n in zip(q[:, 0], axis, strict=True)])
-                )
-            elif link.kind == BALL:
-                turn = q
-            elif link.kind == PRISMATIC:
-                slide = q * axis
-            above = p if turn is None else combine(self.dim, p, turn)
-            attitudes = combine(self.dim, above, placed["mount"])
-            R = matrices(attitudes, self.dim)
-            above_anchor = placed["parent_anchor"] - (centres[:, link.parent] if link.parent >= 0 else 0.0)
-            anchor = x + np.einsum("eij,ej->ei", P, above_anchor + slide)
-            out["rotation"][:, body] = attitudes
-            lever = placed["child_anchor"] - centres[:, body]
-            out["position"][:, body] = anchor - np.einsum("eij,ej->ei", R, lever)
-        return out
+        found = forward_kinematics(self.dim, self.topology, arrays, coordinate, motion["position"], motion["rotation"])
+        return {**motion, "position": found.position, "rotation": found.rotation}
 
     # ---- arrays ----
 
@@ -216,15 +210,8 @@ class Joints(Binding):
         store, envs = solver.store, self.envs
         motion = self.start.motion(values)
         if self.tree:
-            placed = [self._placed(link, values, motion) for link in self.tree]
-            none = np.zeros((envs, self.dim))
-            for array, key in (
-                ("parent_anchor", "parent_anchor"),
-                ("child_anchor", "child_anchor"),
-                ("mount", "mount"),
-            ):
-                self._write(solver, array, [one[key] for one in placed])
-            self._write(solver, "joint_axis", [one.get("parent_axis", none) for one in placed])
+            for array, rows in self._placements(values, motion).items():
+                store.write(array, rows.reshape(-1, *rows.shape[2:]))
         if self.topology.joint_freedoms:
             for entry, array in ENTRIES.items():
                 rows = np.zeros((envs, self.topology.joint_freedoms))
@@ -299,16 +286,3 @@ class Joints(Binding):
         for path, gradient in self.start.vjp(values, total).items():
             out[path] = out.get(path, 0.0) + gradient
         return out
-
-
-def _inverse(q: np.ndarray, dim: int) -> np.ndarray:
-    """Inverse of unit attitudes (n, 1 or 4); linear, and its own adjoint."""
-    return -q if dim == 2 else q * np.array([1.0, -1.0, -1.0, -1.0])
-
-
-def _combine_vjp(p: np.ndarray, q: np.ndarray, bar: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """Adjoint of :func:`combine`: by ``p`` and ``q``. (Multiplication by a unit quaternion turns; its transpose is
-    multiplication by the inverse.)"""
-    if dim == 2:
-        return bar, bar
-    return combine(3, bar, _inverse(q, 3)), combine(3, _inverse(p, 3), bar)

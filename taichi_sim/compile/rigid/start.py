@@ -3,10 +3,10 @@
 import numpy as np
 
 from taichi_sim.compile.binding import Binding, Values
-from taichi_sim.compile.rigid.attitude import attitude, attitude_vjp
 from taichi_sim.compile.rigid.shapes import Shapes
 from taichi_sim.scene.pose import rotation_matrix, rotation_vjp
 from taichi_sim.scene.rigid import RigidGeometry
+from taichi_sim.solvers.rigid.attitude import attitude, attitude_vjp
 from taichi_sim.solvers.rigid.solver import RigidSolver
 
 #: position, rotation, velocity, spin, each (envs, bodies, …), as the solver stores them.

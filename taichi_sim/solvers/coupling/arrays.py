@@ -127,14 +127,12 @@ def domain_sizes(p: CouplingPlan, slots: int) -> dict[str, int]:
     }
 
 
-def footprint(plan: CouplingPlan, precision: str, slots: int, pool: int) -> int:
+def footprint(plan: CouplingPlan, slots: int, pool: int) -> int:
     """Bytes the arrays take, with room for ``pool`` records an environment."""
     sizes = domain_sizes(plan, slots) | {"pool": plan.envs * pool}
     total = 0
     for a in declare(plan.dim) + POOL_ARRAYS:
         count = int(np.prod(a.domain_shape(sizes), dtype=np.int64))
-        each = a.bytes_each(precision, plan.dim)
-        total += count * each
-        if a.role == "param":  # adjoints of parameters are always f64
-            total += count * each * (2 if precision == "f32" else 1)
+        each = a.bytes_each("f64", plan.dim)
+        total += count * each * (2 if a.role == "param" else 1)
     return total

@@ -21,7 +21,8 @@ def default_skin(
     spacing: float, wave_speed: float, particle_spacing: float, dt: float, friction: float = 0.5
 ) -> dict[str, float]:
     """Values that hold for most scenes: hard, penetration taken back in the time a wave takes to cross seven cells, and
-    never faster than 3 % of the wave speed (a faster one throws bodies that overlap at the start).
+    never faster than 3 % of the wave speed (a faster one throws bodies that overlap at the start). Welds take their
+    drift back within five steps: they begin without any, and the slower they are, the farther a load draws them along.
 
     ``spacing`` of the grid and ``particle_spacing`` in m, ``wave_speed`` m/s, ``dt`` s.
     """
@@ -32,6 +33,8 @@ def default_skin(
         "rate": 1.0 / max(7.0 * spacing / wave_speed, 20.0 * dt),
         "cap": 0.03 * wave_speed,
         "compliance": 0.0,
+        "weld_rate": 0.2 / dt,
+        "weld_cap": 0.1 * wave_speed,
     }
 
 
@@ -169,7 +172,7 @@ class Colliders:
         if self._welds:
             store.write("weld_place", np.tile(np.concatenate([at for _, _, at in self._welds]), (plan.envs, 1)))
             for name in ("rate", "cap"):
-                store.write(f"weld_{name}", np.full(plan.envs * plan.attachments, float(skin[name])))
+                store.write(f"weld_{name}", np.full(plan.envs * plan.attachments, float(skin[f"weld_{name}"])))
         if not found:
             return
         store.write("place", np.tile(self.places(), (plan.envs, 1)))

@@ -39,7 +39,7 @@ class _Joined:
     """Arrays of matter and of several stores under one roof."""
 
     def __init__(self, matter: Matter, *others: Store) -> None:
-        self.runtime = matter.runtime
+        self.runtime, self.real = matter.runtime, ti.f64
         self.arrays: dict[str, ti.Ndarray] = dict(matter.arrays)
         for store in others:
             self.arrays |= store.arrays
@@ -65,7 +65,8 @@ class Coupling:
     ) -> None:
         self.plan, self.matter, self.rigid = plan, matter_of(host), rigid
         slots = self.matter.slots
-        self.store = Store(self.matter.runtime, declare(plan.dim), domain_sizes(plan, slots), plan.dim, slots, 1, 1)
+        self.store = Store(self.matter.runtime, declare(plan.dim), domain_sizes(plan, slots), plan.dim, slots, 1, 1,
+                           double=True)  # fmt: skip
         self._plain = plain
         self._bound: dict[str, Launch] = {}
         store, colliders = self.store, len(plan.colliders)
@@ -88,7 +89,7 @@ class Coupling:
 
     def _make_pool(self, pool: int) -> None:
         p = self.plan
-        self.pool = Store(self.store.runtime, POOL_ARRAYS, {"pool": p.envs * pool}, p.dim, 1, 1, 1)
+        self.pool = Store(self.store.runtime, POOL_ARRAYS, {"pool": p.envs * pool}, p.dim, 1, 1, 1, double=True)
         counts = [len(p.colliders), p.rows, p.room, pool, p.laws, p.partitions, p.particles, len(p.welds)]
         self.store.write("counts", np.array(counts, np.int32))
         self._bound.clear()

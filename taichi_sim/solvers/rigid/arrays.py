@@ -273,17 +273,17 @@ def domain_sizes(p: RigidPlan, slots: int) -> dict[str, int]:
     }
 
 
-def footprint(plan: RigidPlan, precision: str, frames: int, slots: int) -> int:
+def footprint(plan: RigidPlan, frames: int, slots: int) -> int:
     """Bytes the solver's arrays will take."""
     sizes = domain_sizes(plan, slots)
     total = 0
     for a in declare(plan.dim):
         count = int(np.prod(a.domain_shape(sizes), dtype=np.int64))
-        each = a.bytes_each(precision, plan.dim)
+        each = a.bytes_each("f64", plan.dim)
         lead = {"state": sizes["slot"], "input": frames}.get(a.role, 1)
         total += lead * count * each
         if a.role == "state" and a.differentiable:
             total += count * each
-        elif a.role in ("param", "input"):  # adjoints of parameters are always f64
-            total += lead * count * each * (2 if precision == "f32" else 1)
+        elif a.role in ("param", "input"):
+            total += lead * count * each
     return total

@@ -8,7 +8,7 @@ import numpy as np
 from taichi_sim.core.errors import unknown
 from taichi_sim.solvers.rigid import colliders
 from taichi_sim.solvers.rigid.arrays import EventPlan, RigidPlan
-from taichi_sim.solvers.rigid.attitude import attitude_matrix, quaternion, relative_attitude
+from taichi_sim.solvers.rigid.attitude import attitude, combine, inverse, matrices, unturned
 from taichi_sim.solvers.rigid.colliders import Collider
 from taichi_sim.solvers.rigid.layout import WORLD, Layout, lay_out
 from taichi_sim.solvers.rigid.solver import RigidSolver
@@ -221,7 +221,7 @@ class Assembly:
         size = freedoms_of(number, self.dim) if number != LOOSE else 0
         values["coordinate"] = np.zeros(coordinates_of(number)) + (0.0 if number == BALL else position)
         if number == BALL:
-            values["coordinate"] = quaternion(np.zeros(3) + position)
+            values["coordinate"] = attitude(np.zeros(3) + position, 3)
         values["rate"] = np.zeros(size) + (velocity if size else 0.0)
         whole = {array: float(np.clip(law.get(key, default), -NEVER, NEVER)) for key, (array, default) in LAW.items()}
         self.joints.append(_Joint(name, number, parent, child, values, whole))
@@ -268,17 +268,19 @@ class Assembly:
         needed = kind == "prismatic" or (kind == "hinge" and self.dim == 3)
         if needed and not np.linalg.norm(given) > 0:
             raise ValueError(f"{name}: a {kind} joint needs an axis that is not zero, got {axis}")
-        out = {"mount": relative_attitude(self.dim, self._attitude(parent), self._attitude(child))}
+        out = {"mount": combine(inverse(self._attitude(parent), self.dim), self._attitude(child), self.dim)}
         for side, body in (("parent", parent), ("child", child)):
-            R = attitude_matrix(self.dim, self._attitude(body))
+            R = matrices(self._attitude(body), self.dim)
             place = self.bodies[body].values["position"] if body >= 0 else np.zeros(self.dim)
             out[f"{side}_anchor"] = R.T @ (np.asarray(anchor, float) - place)
             out[f"{side}_axis"] = R.T @ (given / np.linalg.norm(given) if needed else given)
         return out
 
     def _attitude(self, body: int) -> np.ndarray:
-        unit = np.zeros(1) if self.dim == 2 else np.array([1.0, 0.0, 0.0, 0.0])
-        return np.asarray(self.bodies[body].values["rotation"], float) if body >= 0 else unit
+        if body < 0:
+            return unturned(self.dim)
+        given = np.asarray(self.bodies[body].values["rotation"], float)
+        return given if self.dim == 2 else given / np.linalg.norm(given)
 
     def ignore(self, a: int, b: int) -> None:
         """Two bodies that pass through each other."""

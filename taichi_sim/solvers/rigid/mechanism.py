@@ -6,33 +6,17 @@ then those of joints. Inside, vectors are three-dimensional, as in the kernels.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from taichi_sim.solvers.rigid.arrays import RigidPlan
-from taichi_sim.solvers.rigid.attitude import attitude_matrix, combine
+from taichi_sim.solvers.rigid.attitude import lift
+from taichi_sim.solvers.rigid.kinematics import Posture, forward_kinematics, lifted
 from taichi_sim.solvers.rigid.solver import RigidSolver
-from taichi_sim.solvers.rigid.topology import BALL, HINGE, LOOSE, PRISMATIC
 
 PARAMETERS = (
     "mass", "inertia", "centre", "parent_anchor", "child_anchor", "joint_axis", "mount", "armature", "gravity",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Posture:
-    """Where all bodies are: ``position`` (bodies, dim) of the centres of mass, ``rotation`` (bodies, 1 or 4).
-
-    ``matrices`` (bodies, 3, 3); ``levers`` (bodies, 2, 3) from the parent's centre of mass to the joint and on to the
-    body's; ``motions`` (freedoms, 2, 3) sliding and turning of each degree of freedom; world axes.
-    """
-
-    position: np.ndarray
-    rotation: np.ndarray
-    matrices: np.ndarray
-    levers: np.ndarray
-    motions: np.ndarray
 
 
 class Mechanism:
@@ -64,50 +48,21 @@ class Mechanism:
     ) -> Posture:
         """Forward kinematics: ``coordinate`` of all joints; ``position`` (bodies, dim), ``rotation`` (bodies, 1 or 4)
         count for free bodies. Raises ``ValueError`` for a wrong number of coordinates."""
-        t, p, dim = self.topology, self._p, self.plan.dim
-        q = np.asarray(coordinate, float)
-        if q.shape != (t.coordinates,):
-            raise ValueError(f"coordinate must have {t.coordinates} numbers, got shape {q.shape}")
-        x, attitude = np.array(position, float), np.array(rotation, float)
-        R = np.zeros((self.plan.bodies, 3, 3))
-        levers, motions = np.zeros((self.plan.bodies, 2, 3)), np.zeros((t.freedoms, 2, 3))
-        turns = [2] if dim == 2 else [0, 1, 2]
-        for b in t.order:
-            parent, kind, j, first, count, at = t.links[b]
-            if kind == LOOSE:
-                for i in range(count):
-                    motions[first + i, int(i >= dim), i if i < dim else turns[i - dim]] = 1.0
-            else:
-                P = R[parent] if parent >= 0 else np.eye(3)
-                axis = np.array([0.0, 0.0, 1.0]) if dim == 2 and kind == HINGE else _lift(p["joint_axis"][j])
-                unit = np.zeros(1) if dim == 2 else np.array([1.0, 0.0, 0.0, 0.0])
-                turn = unit
-                if kind == HINGE:
-                    s, c = np.sin(0.5 * q[at]), np.cos(0.5 * q[at])
-                    turn = q[at : at + 1] if dim == 2 else np.array([c, *(s * axis)])
-                elif kind == BALL:
-                    turn = q[at : at + 4]
-                above = attitude[parent] if parent >= 0 else unit
-                attitude[b] = combine(dim, combine(dim, above, turn), p["mount"][j])
-                upper = _lift(p["parent_anchor"][j]) - (_lift(p["centre"][parent]) if parent >= 0 else 0.0)
-                if kind == PRISMATIC:
-                    upper = upper + q[at] * axis
-                for i in range(count):
-                    a = np.eye(3)[i] if kind == BALL else axis
-                    motions[first + i, 0 if kind == PRISMATIC else 1] = P @ a
-                levers[b, 0] = P @ upper
-            R[b] = np.eye(3)
-            R[b][:dim, :dim] = attitude_matrix(dim, attitude[b])
-            if kind != LOOSE:
-                levers[b, 1] = R[b] @ _lift(p["centre"][b] - p["child_anchor"][j])
-                x[b] = (x[parent] if parent >= 0 else 0.0) + (levers[b, 0] + levers[b, 1])[:dim]
-        return Posture(x, attitude, R, levers, motions)
+        wanted = (self.topology.coordinates,)
+        if np.shape(coordinate) != wanted:
+            raise ValueError(f"coordinate must have {wanted[0]} numbers, got shape {np.shape(coordinate)}")
+        return forward_kinematics(self.plan.dim, self.topology, self._p, np.asarray(coordinate), position, rotation)
 
-    def jacobian(self, posture: Posture, body: int, point: Sequence[float] | None = None) -> np.ndarray:
+    def arm(self, body: int, point: Sequence[float] | np.ndarray | None) -> np.ndarray:
+        """(3,) from a body's centre of mass to a ``point`` of it, body axes."""
+        return np.zeros(3) if point is None else lifted(np.asarray(point, float) - self._p["centre"][body])
+
+    def jacobian(
+        self, posture: Posture, body: int, point: Sequence[float] | np.ndarray | None = None
+    ) -> np.ndarray:
         """Velocity of a ``point`` of a body (body axes; its centre of mass) and its angular velocity along every degree
         of freedom: (dim + 1 or 3, freedoms)."""
-        offset = np.zeros(3) if point is None else _lift(np.asarray(point, float) - self._p["centre"][body])
-        away = posture.matrices[body] @ offset
+        away = posture.matrices[body] @ self.arm(body, point)
         out = np.zeros((6, self.topology.freedoms))
         b = body
         while b >= 0:
@@ -160,7 +115,7 @@ class Mechanism:
             parent, _kind, _j, first, count, _ = t.links[b]
             upper, lower = posture.levers[b]
             I = self._inertia(posture, b)
-            force[b] += self._p["mass"][b] * (acc[b] - _lift(self._p["gravity"][0]))
+            force[b] += self._p["mass"][b] * (acc[b] - lifted(self._p["gravity"][0]))
             moment[b] += I @ dw[b] + np.cross(w[b], I @ w[b])
             about = moment[b] + np.cross(lower, force[b])
             for i in range(first, first + count):
@@ -170,13 +125,5 @@ class Mechanism:
         return out
 
     def _inertia(self, posture: Posture, b: int) -> np.ndarray:
-        i = self._p["inertia"][b]
-        I = np.diag([1.0, 1.0, i[0]])
-        if self.plan.dim == 3:
-            I = np.array([[i[0], i[3], i[4]], [i[3], i[1], i[5]], [i[4], i[5], i[2]]])
+        I = lift(self._p["inertia"][b])
         return posture.matrices[b] @ I @ posture.matrices[b].T
-
-
-def _lift(x: np.ndarray) -> np.ndarray:
-    """Vector of the space as a 3-vector."""
-    return np.append(np.asarray(x, float), np.zeros(3 - len(x)))

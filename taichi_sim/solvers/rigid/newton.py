@@ -236,7 +236,8 @@ def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, toleran
     ``phase`` says what is evaluated. Newton starts from the better of the velocity before (resting contact) and the one
     without contacts (flight). A residual below ``loose`` will do where it falls no longer tenfold (impacts: their
     stiffness magnifies rounding). So does friction that sticks: its slope times the rounding of a velocity may be more
-    than the residual should be; a full step that moves nothing to a tenth of ``tolerance`` is therefore the last.
+    than the residual should be; a full step that moves nothing to a tenth of ``tolerance`` is therefore the last
+    (to ``tolerance`` where all else has been tried).
     """
     freedoms = ti.static(3 if dim == 2 else 6)
     eased, sharp, rounds, every = ti.static(ENTERED if len(entering) > 0 else (EASED, SHARP, ROUNDS, EVERY))
@@ -317,7 +318,7 @@ def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, toleran
             cut = cut + 1
             slope = along(at, n, J.unknown)
             good = value < norm * (1.0 - 0.1 * step)
-            still = cut == 1 and soft == 1.0 and moved <= 0.1 * tolerance * (floor + size)
+            still = cut == 1 and soft == 1.0 and moved <= ti.select(stage < SHARP, 0.1, 1.0) * enough
             if lagged != EXACT:  # convex: down its energy, whatever the residual does
                 good = ti.abs(slope) <= 0.25 * ti.abs(steep)
             if still and lagged != LAGGED:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from taichi_sim.solvers.rigid.arrays import RigidPlan
-from taichi_sim.solvers.rigid.attitude import attitude_matrix
+from taichi_sim.solvers.rigid.attitude import matrices
 from taichi_sim.solvers.rigid.shapes import (
     BODY,
     CAPSULE,
@@ -85,8 +85,7 @@ class _Scene:
 
         dim = plan.dim
         self.at = np.concatenate([mine("position", plan.bodies), np.zeros((1, dim))])  # last, the world: body -1
-        turned = [attitude_matrix(dim, q) for q in mine("rotation", plan.bodies)]
-        self.turned = np.array([*turned, np.eye(dim)])
+        self.turned = np.concatenate([matrices(mine("rotation", plan.bodies), dim), np.eye(dim)[None]])
         self.centre = np.concatenate([mine("centre", plan.bodies), np.zeros((1, dim))])
         carrier, owner = np.array(plan.point_body, int), np.array(plan.plane_body, int)
         local, normal = mine("point", len(carrier)), mine("plane_normal", len(owner))
