@@ -1,6 +1,6 @@
 """All solvers of a simulation as one: what the timeline steps."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,9 @@ class World:
         host: str = "",
         spheres: Spheres | None = None,
     ) -> None:
-        self.solvers, self.coupling, self.spheres = dict(solvers), coupling, spheres
+        self.solvers, self.coupling, self.host, self.spheres = dict(solvers), coupling, host, spheres
+        #: Called after every substep with its slot; then they are run one at a time, to the same bits.
+        self.watch: Callable[[int], None] | None = None
         self._steppers, coupled = dict(solvers), None
         if coupling is not None:
             coupled = CoupledStepper(self._steppers.pop(host), self._steppers.pop("rigid"), coupling)
@@ -45,6 +47,14 @@ class World:
 
     def forward(self, k0: int, k1: int, record: bool) -> None:
         """Substeps of slots ``k0 … k1``."""
+        if self.watch is None:
+            self._step(k0, k1, record)
+            return
+        for k in range(k0, k1):
+            self._step(k, k + 1, record)
+            self.watch(k)
+
+    def _step(self, k0: int, k1: int, record: bool) -> None:
         for stepper in self._steppers.values():
             stepper.forward(k0, k1, record)
 

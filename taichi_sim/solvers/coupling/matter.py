@@ -72,7 +72,7 @@ class Points:
         self.solver, self.runtime, self.slots = solver, store.runtime, store.slots
         total = p.envs * p.particles
         sizes = {"point": total, "env": p.envs, "one": 1, "local": p.particles, "work": 2 * p.workers}
-        self.store = Store(store.runtime, POINT_ARRAYS, sizes, p.dim, 1, 1, 1)
+        self.store = Store(store.runtime, POINT_ARRAYS, sizes, p.dim, 1, 1, 1, double=True)
         self.store.zero(["gravity", "material"])
         rows = np.arange(p.particles, dtype=np.int32)
         ends = p.particles * np.arange(p.shares + 1, dtype=np.int64) // p.shares

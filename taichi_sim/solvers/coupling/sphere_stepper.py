@@ -31,7 +31,7 @@ class _Arrays:
     """Arrays of both solvers and of what is between them; those of MPM are called ``mpm_…``."""
 
     def __init__(self, mpm: MpmSolver, *stores: Store) -> None:
-        self.runtime = mpm.store.runtime
+        self.runtime, self.real = mpm.store.runtime, mpm.store.real
         self.arrays: dict[str, ti.Ndarray] = dict(Continuum(mpm).arrays)
         for store in stores:
             self.arrays |= store.arrays
@@ -47,7 +47,7 @@ class _Hash:
     """What ``search.sort`` sorts by: the hash of all points, whatever their radius."""
 
     def __init__(self, points: ParticlesSolver, store: Store) -> None:
-        self.runtime = store.runtime
+        self.runtime, self.real = store.runtime, store.real
         names = ("tag", "radius", "reach", "extent", "bucket", "bucket_of", "order")
         self.arrays = {name: store[f"sphere_{name}"] for name in names} | {"x": points.store["x"]}
 

@@ -63,7 +63,7 @@ class Coupling:
     def __init__(
         self, plan: CouplingPlan, host: MpmSolver | ParticlesSolver, rigid: RigidSolver, pool: int, plain: bool = False
     ) -> None:
-        self.plan, self.matter, self.rigid = plan, matter_of(host), rigid
+        self.plan, self.host, self.matter, self.rigid = plan, host, matter_of(host), rigid
         slots = self.matter.slots
         self.store = Store(self.matter.runtime, declare(plan.dim), domain_sizes(plan, slots), plan.dim, slots, 1, 1,
                            double=True)  # fmt: skip
