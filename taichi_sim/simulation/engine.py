@@ -482,9 +482,10 @@ class Engine:
         self._back_in_memory()
         world, k = self._alive(), self._final_slot
         found = self.model.rigid.contacts(world.solvers["rigid"], k)
-        if world.coupling is None or self.model.continuum is None:
+        matter = {"continuum": self.model.continuum, "particles": self.model.particle}.get(world.host)
+        if world.coupling is None or matter is None:
             return found
-        return joined_tables(found, pair_impulses(world.coupling, self.model.continuum, self.model.rigid, k))
+        return joined_tables(found, pair_impulses(world.coupling, matter, self.model.rigid, k))
 
     def _value(self, of: str) -> np.ndarray:
         terms = self._terms_of(of)

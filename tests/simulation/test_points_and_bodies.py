@@ -261,3 +261,13 @@ def test_soft_refusals():
         sim.run()
     with pytest.raises(ValueError, match="cannot touch, or hold, both continua and springs or grains yet"):
         Simulation(Scene.from_dict(with_rigid(soft().to_dict(), [])))
+
+
+def test_contacts_and_audit():
+    """What points and rigid bodies gave each other adds up, linear and turning, and stands in the table of contacts."""
+    with Simulation(free(), precision="f64") as sim:
+        ledger = sim.audit()
+        assert not ledger.failures, ledger.failures
+        sim.run()
+        table = sim.observe("contacts")
+        assert {(str(row["a"]), str(row["b"])) for row in table} <= {("rigid.cart", "grains.load")}

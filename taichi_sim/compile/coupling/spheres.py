@@ -133,7 +133,7 @@ def soft_message(soft: Continuum, link: Meeting, values: Values, parts: dict[str
 
     x, reach = parts["particles"]["x"][env], link.reach(values)[env]
     stays = link.points.tags[:, HELD] > 0
-    far, nearest = KDTree(parts["continuum"]["x"][env]).query(x)
+    far, nearest = (np.asarray(found) for found in KDTree(parts["continuum"]["x"][env]).query(x))
     depth = np.where(stays, -np.inf, reach - far)
     i = int(np.argmax(depth - DEEPEST * reach))
     if not depth[i] > DEEPEST * reach[i]:

@@ -12,6 +12,9 @@ that shares a cell one velocity. Measured for a row of points two a cell, quadra
 transfer to the grid and back keeps 53 % a step (APIC 90 %), of one two cells long 14 % (62 %). A net would lose its own
 vibrations within some steps, touched or not, and grains would stick. A contact leaves both alone as soon as they part.
 
+Friction acts at the centres of both, which are a radius apart, and spins neither: momentum is kept, angular momentum
+only where it is 0 (normal impulses lie on the line between the centres).
+
 The order of pairs is that of particles in memory: it depends on neither threads nor workers.
 """
 
