@@ -34,8 +34,8 @@ class Attachments:
                 mine = np.unique(np.concatenate(chosen))
             if not len(mine):
                 raise ValueError(
-                    f"attachments.{name}: no particle of {piece.table}.{one.body} is in its region {one.region!r}; take "
-                    "the region larger"
+                    f"attachments.{name}: no particle of {piece.table}.{one.body} is in its region {one.region!r}; "
+                    "take the region larger"
                 )
             twice = next((int(p) for p in mine if int(p) in taken), None)
             if twice is not None:
