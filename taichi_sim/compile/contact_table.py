@@ -40,6 +40,6 @@ def joined_tables(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """The rows of two tables of contacts in one."""
     both = (first, second)
     sides = [(str(row["a"]), str(row["b"])) for table in both for row in table]
-    columns = (np.concatenate([table[name] for table in both]) for name in ("point", "normal", "impulse", "force"))
-    env, gap = (np.concatenate([table[name] for table in both]) for name in ("env", "gap"))
-    return contact_table(first["point"].shape[1], env, sides, *columns, gap)
+    names = ("env", "point", "normal", "impulse", "force", "gap")
+    env, point, normal, impulse, force, gap = (np.concatenate([table[name] for table in both]) for name in names)
+    return contact_table(first["point"].shape[1], env, sides, point, normal, impulse, force, gap)

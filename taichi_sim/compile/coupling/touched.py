@@ -17,7 +17,8 @@ def pair_impulses(coupling: Coupling, soft: Continuum | ParticlesFamily, rigid: 
     one that was run: the coupling still holds its rows."""
     dim, solver, store = rigid.plan.dim, coupling.rigid, coupling.store
     if k == 0:
-        return contact_table(dim, np.zeros(0, int), [], *np.zeros((4, 0, dim)), np.zeros(0))
+        none = np.zeros((0, dim))
+        return contact_table(dim, np.zeros(0, int), [], none, none, none, none, np.zeros(0))
     solver.press(k - 1)  # leaves the velocities the step has solved for in dof
     motion = np.array(solver.store.view("dof"))[:, 1].reshape(rigid.plan.envs, rigid.plan.bodies, -1)
     counts, room = store.view("row_count").astype(int), int(store.view("counts")[ROOM])
