@@ -231,7 +231,7 @@ def segment_adjoint(
     d_friction: A1, d_stiffness: A1, d_damping: A1, d_stiction: A1, d_restitution: A1,
     d_gravity: A1, d_dt: A1, d_force: A3, d_torque: A3,
     link: A1, order: A1, reduced: A2, motion: A1, lever: A1, coordinate: A2, rate: A2, armature: A1, mass_matrix: A1,
-    jacobian: A1, row: A1, bond: A1, closure: A1, d_coordinate: A1, d_rate: A1,
+    jacobian: A1, row: A1, bond: A1, closure: A1, flag: A1, d_coordinate: A1, d_rate: A1,
     envs: ti.i32, k0: ti.i32, k1: ti.i32, start: ti.i32, substeps: ti.i32,
 ):
     J = ti.static(Joints(
@@ -248,7 +248,7 @@ def segment_adjoint(
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
             e = spread // SPREAD
-            for back in range(k1 - k0):
+            for back in range(ti.select(flag[e][0] == 0, k1 - k0, 0)):
                 k = k1 - 1 - back
                 f = (start + k) // substeps
                 rest_bar = 0.0 * dt[e]

@@ -122,11 +122,11 @@ class RigidSolver:
         """
         launch, envs = self._launch, self.plan.envs
         if self.plan.jointed:
-            self._links("place", k0)
+            self.place(k0)
             for k in range(k0, k1):
                 self._links("ready", k, (self.start + k) // self.substeps)
                 launch("segment")(envs, k, k + 1, self.start, self.substeps)
-                self._links("place", k + 1)
+                self.place(k + 1)
         else:
             launch("segment")(envs, k0, k1, self.start, self.substeps)
         self.check()
@@ -146,19 +146,45 @@ class RigidSolver:
         slot, ``backward(0, 0)`` does just that.
         """
         launch, envs = self._launch, self.plan.envs
+        self.settle(k1)
         if self.plan.jointed:
-            self._links("place", k1)
-            self._links("ready_adjoint", k1, 0, 0)
-            self._links("place_adjoint", k1)
             for k in reversed(range(k0, k1)):
                 f = (self.start + k) // self.substeps
-                self._links("place", k)
-                self._links("ready", k, f)
+                self.make_ready(k, f)
                 launch("segment_adjoint")(envs, k, k + 1, self.start, self.substeps)
-                self._links("ready_adjoint", k, f, 1)
-                self._links("place_adjoint", k)
+                self.make_ready_adjoint(k, f)
         else:
             launch("segment_adjoint")(envs, k0, k1, self.start, self.substeps)
+
+    def launch(self, name: str, k: int) -> None:
+        """``segment`` or ``segment_adjoint`` of the step from slot ``k``, for environments without a flag."""
+        self._launch(name)(self.plan.envs, k, k + 1, self.start, self.substeps)
+
+    # ---- what a step of bodies on joints takes besides; nothing where there are none ----
+
+    def place(self, k: int) -> None:
+        """Poses and velocities of links in slot ``k``."""
+        if self.plan.jointed:
+            self._links("place", k)
+
+    def make_ready(self, k: int, frame: int) -> None:
+        """:meth:`place`, and what contacts do not change in the step from slot ``k``."""
+        if self.plan.jointed:
+            self._links("place", k)
+            self._links("ready", k, frame)
+
+    def make_ready_adjoint(self, k: int, frame: int) -> None:
+        """Adjoint of :meth:`make_ready`, after that of the step."""
+        if self.plan.jointed:
+            self._links("ready_adjoint", k, frame, 1)
+            self._links("place_adjoint", k)
+
+    def settle(self, k: int) -> None:
+        """Give what was added to the adjoints of links in slot ``k`` to joints."""
+        if self.plan.jointed:
+            self._links("place", k)
+            self._links("ready_adjoint", k, 0, 0)
+            self._links("place_adjoint", k)
 
     # ---- state as the timeline stores it ----
 
