@@ -9,7 +9,7 @@ ploughs, sinks in and leaks. In a substep, before particles are scattered to the
 3. ``kernels``   solve, push particles and bodies; ``stepper`` runs both solvers substep by substep
 
 ``welds`` holds particles at places of bodies, as a contact that holds in both ways. Bodies may be free, held, links of
-trees or in loops: particles act through twists and wrenches of bodies, which ``rigid.tree`` takes to degrees of freedom.
+trees or in loops: particles act through twists and wrenches, which ``rigid.tree`` takes to degrees of freedom.
 
 A particle's impulse is eliminated in closed form, so that the unknowns stay the velocities of the bodies; momentum is
 conserved to rounding, and a body much lighter than what it touches is as stable as a heavy one. Every forward function
