@@ -18,7 +18,7 @@ RIGID_STATE = ("position", "rotation", "velocity", "spin")
 COUPLING = ("place", "size", "skin_friction", "skin_stiction", "skin_offset", "skin_rate", "skin_cap",
             "skin_compliance", "weld_place", "weld_rate", "weld_cap")  # fmt: skip
 RIGID = ("mass", "inertia", "centre", "gravity", "dt", "friction", "stiffness", "damping", "stiction", "force",
-         "torque", "restitution")  # fmt: skip
+         "torque")  # fmt: skip
 JOINTS = ("coordinate", "rate")
 ALONG = ("parent_anchor", "child_anchor", "joint_axis", "mount", "armature", "joint_damping", "joint_stiffness",
          "joint_rest", "drive_stiffness", "drive_damping", "joint_force", "target")  # fmt: skip
@@ -203,7 +203,8 @@ class Case:
         out |= {f"rigid/{n}": np.array(self.rigid.store.view(f"d_{n}")) for n in self.states}
         out |= {f"mpm:{n}": self.mpm.store.reduced_adjoint(n) for n in ("material", "step", "gravity")}
         out |= {f"rigid:{n}": self.rigid.store.reduced_adjoint(n) for n in self.parameters}
-        return out | {f"coupling:{n}": self.coupling.store.reduced_adjoint(n) for n in COUPLING}
+        out |= {f"coupling:{n}": self.coupling.store.reduced_adjoint(n) for n in COUPLING}
+        return out | {"rigid:restitution": self.rigid.store.reduced_adjoint("restitution")}
 
     def place(self, key):
         """Writable values of what ``key`` of :meth:`gradient` stands for."""

@@ -9,7 +9,7 @@ ploughs, sinks in and leaks. In a substep, before particles are scattered to the
 3. ``kernels``   solve, push particles and bodies; ``stepper`` runs both solvers substep by substep
 
 ``welds`` holds particles at places of bodies, as a contact that holds in both ways. Bodies may be free, held, links of
-trees or in loops: particles act through twists and wrenches of bodies, which ``rigid.tree`` takes to degrees of freedom.
+trees or in loops: particles act through twists and wrenches, which ``rigid.tree`` takes to degrees of freedom.
 
 Points of networks and grains are such particles too, each with its own mass and distance of touch (``matter``); they
 meet bodies within their step, after all other forces. ``spheres`` is what points and particles of continua do to each
