@@ -13,6 +13,7 @@ _WHERE = {
     "Rollout": "taichi_sim.simulation",
     "optimize": "taichi_sim.optimization.job",
     "gradient_spread": "taichi_sim.optimization.spread",
+    "compare_policies": "taichi_sim.optimization.policies",
     "SceneError": "taichi_sim.core.errors",
     "RolloutError": "taichi_sim.core.errors",
     "GradientReport": "taichi_sim.core.verify",

@@ -17,6 +17,7 @@ from taichi_sim.scene.paths import joint_entries
 from taichi_sim.scene.presets import resolve_material
 from taichi_sim.scene.schema import (
     Actuator,
+    Attachment,
     Body,
     Domain,
     Grains,
@@ -67,10 +68,14 @@ def check(scene: Scene, context: Context) -> None:
     for name, joint in scene.joints.items():
         _joint(scene, context, f"joints.{name}", joint)
     _trees(scene, context)
+    for name, attachment in scene.attachments.items():
+        _attachment(scene, context, f"attachments.{name}", attachment)
     for name, springs in scene.springs.items():
         _springs(scene, context, f"springs.{name}", springs)
+        _apart(context, f"springs.{name}", springs.no_contact, [*scene.bodies, *scene.rigid])
     for name, grains in scene.grains.items():
         _grains(scene, context, f"grains.{name}", grains)
+        _apart(context, f"grains.{name}", grains.no_contact, [*scene.bodies, *scene.rigid])
     for name, obstacle in scene.obstacles.items():
         _shape(context, f"obstacles.{name}.shape", obstacle.shape, bounded=False)
         _friction(context, f"obstacles.{name}", obstacle)
@@ -184,8 +189,12 @@ def _rigid(scene: Scene, context: Context, path: str, rigid: Rigid) -> None:
                 context.add(f"{path}.{key}", "a fixed body has none", getattr(rigid, key))
         if scene.joints:
             context.add(f"{path}.fixed", "is for scenes without joints; tie the body to the world by a fixed joint")
-    for i, other in enumerate(rigid.no_contact):
-        names = [*scene.rigid, *scene.bodies]
+    _apart(context, path, rigid.no_contact, [*scene.rigid, *scene.bodies, *scene.springs, *scene.grains])
+
+
+def _apart(context: Context, path: str, patterns: list[str], names: list[str]) -> None:
+    """Every pattern of ``no_contact`` means something."""
+    for i, other in enumerate(patterns):
         if not fnmatch.filter(names, other) and context.ok(f"{path}.no_contact"):
             context.add(f"{path}.no_contact[{i}]", unknown("body", other, names), other)
 
@@ -258,6 +267,18 @@ def _joint(scene: Scene, context: Context, path: str, joint: Joint) -> None:
             context.add(f"{path}.{key}", f"must be {'3 numbers' if numbers == 3 else 'a number'}", getattr(joint, key))
     if joint.lower is not None and joint.upper is not None and not float(joint.lower) < float(joint.upper):
         context.add(f"{path}.lower", f"must be below upper = {float(joint.upper):g}", joint.lower)
+
+
+def _attachment(scene: Scene, context: Context, path: str, attachment: Attachment) -> None:
+    to = attachment.to
+    if to is not None and to not in scene.rigid and context.ok(f"{path}.to", f"rigid.{to}"):
+        context.add(f"{path}.to", unknown("rigid body", to, scene.rigid), to)
+    nothing = not (scene.bodies or scene.springs or scene.grains)
+    if attachment.body is not None and nothing and context.ok(f"{path}.body", "bodies", "springs", "grains"):
+        context.add(
+            f"{path}.body", "there is no [bodies.NAME], [springs.NAME] or [grains.NAME] to hold", attachment.body
+        )
+    _reference(scene, context, path, attachment.body, attachment.region, ("bodies", "springs", "grains"))
 
 
 def _trees(scene: Scene, context: Context) -> None:

@@ -31,6 +31,7 @@ _TABLES = {
     "rigid.NAME.markers.NAME": schema.Marker,
     "robots.NAME": robots.Robot,
     "joints.NAME": schema.Joint,
+    "attachments.NAME": schema.Attachment,
     "springs.NAME": schema.Springs,
     "grains.NAME": schema.Grains,
     "obstacles.NAME": schema.Obstacle,

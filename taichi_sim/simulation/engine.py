@@ -29,6 +29,7 @@ from taichi_sim.scene.load import from_dict
 from taichi_sim.scene.schema import Scene
 from taichi_sim.simulation.turns import exclusive
 from taichi_sim.simulation.world import World
+from taichi_sim.solvers.coupling.sphere_stepper import SpheresTrouble
 from taichi_sim.solvers.coupling.stepper import CouplingTrouble
 from taichi_sim.solvers.mpm.solver import Trouble
 from taichi_sim.solvers.particles.solver import ParticlesTrouble
@@ -142,14 +143,19 @@ class Engine:
             name: family.make(self._runtime, self.model.substeps, self.frames, segment, plain)
             for name, family in self.model.families.items()
         }
-        if joint is None:
-            return World(solvers)
-        return World(solvers, joint.make(solvers["continuum"], solvers["rigid"], segment, plain))
+        link, coupling, spheres = self.model.meeting, None, None
+        if joint is not None:
+            coupling = joint.make(solvers[joint.host], solvers["rigid"], segment, plain)
+        if link is not None:
+            spheres = link.make(solvers["continuum"], solvers["particles"], segment, plain)
+        return World(solvers, coupling, "" if joint is None else joint.host, spheres)
 
     def _costs(self) -> Costs:
         parts = [family.costs(self.precision, self.frames) for family in self.model.families.values()]
         if self.model.interface is not None:
             parts.append(self.model.interface.costs())
+        if self.model.meeting is not None:
+            parts.append(self.model.meeting.costs(self.precision))
         return Costs(sum(c.fixed for c in parts), sum(c.stored for c in parts), sum(c.snapshot for c in parts))
 
     # ---- what it is ----
@@ -276,9 +282,12 @@ class Engine:
             family.check(self._values, parts[name])
             family.apply(self._values, world.solvers[name])
             first |= world.named(name, family.first(self._values, parts[name]))
-        if self.model.interface is not None and world.coupling is not None:
-            self.model.interface.skins.apply(self._values, world.coupling)
+        self.model.check_start(self._values, parts)
         start = self._joined(parts.values())
+        if self.model.interface is not None and world.coupling is not None:
+            self.model.interface.apply(self._values, start, world.coupling)
+        if self.model.meeting is not None and world.spheres is not None:
+            self.model.meeting.apply(self._values, world.spheres)
         soft = self.model.continuum
         if soft is not None:
             found = self._overlaps.notes(self._values, parts["continuum"]["x"])
@@ -324,7 +333,9 @@ class Engine:
             with off_tape():
                 self._timeline.run(first, look, taped)
         except CouplingTrouble as trouble:
-            raise RolloutError(f"rigid bodies and continua, {trouble}") from None
+            raise RolloutError(f"rigid bodies and what touches them, {trouble}") from None
+        except SpheresTrouble as trouble:
+            raise RolloutError(f"continua and what touches them, {trouble}") from None
         except tuple(TROUBLES) as trouble:
             name = TROUBLES[type(trouble)]
             raise self.model.families[name].explain(world.solvers[name], trouble, self._values) from None
@@ -471,9 +482,10 @@ class Engine:
         self._back_in_memory()
         world, k = self._alive(), self._final_slot
         found = self.model.rigid.contacts(world.solvers["rigid"], k)
-        if world.coupling is None or self.model.continuum is None:
+        matter = {"continuum": self.model.continuum, "particles": self.model.particle}.get(world.host)
+        if world.coupling is None or matter is None:
             return found
-        return joined_tables(found, pair_impulses(world.coupling, self.model.continuum, self.model.rigid, k))
+        return joined_tables(found, pair_impulses(world.coupling, matter, self.model.rigid, k))
 
     def _value(self, of: str) -> np.ndarray:
         terms = self._terms_of(of)
@@ -589,12 +601,16 @@ class Engine:
         with off_tape():
             self._timeline.backward(enter)
         add_adjoints(0, {"x": rest_bar})
+        if self.model.interface is not None and world.coupling is not None:
+            add_adjoints(0, self.model.interface.start_bars(self.start, world.coupling))
         for name, family in self._families():
             p = family.points
             add(total, family.pullback(self._values, world.solvers[name]))
             inertia = None if inertia_bar is None else inertia_bar[:, p]
             add(total, family.pullback_mass(self._values, mass_bar[:, p], inertia))
         if self.model.interface is not None and world.coupling is not None:
-            add(total, self.model.interface.skins.pullback(self._values, world.coupling))
+            add(total, self.model.interface.pullback(self._values, world.coupling))
+        if self.model.meeting is not None and world.spheres is not None:
+            add(total, self.model.meeting.pullback(self._values, world.spheres))
         add(total, actuators.pullback(self._values))
         return total

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from taichi_sim.solvers.coupling.sphere_stepper import Spheres, SpheresStepper
 from taichi_sim.solvers.coupling.stepper import CoupledStepper, Coupling
 
 
@@ -12,17 +13,27 @@ class World:
     """Solvers by the name of their family, stepped through the same substeps; a ``timeline.Stepper``.
 
     States are the solvers' own, every array under ``family.array``. With a ``coupling`` rigid bodies are stepped within
-    the substeps of the continuum.
+    the substeps of the family ``host``; with ``spheres`` particles are stepped within those of the continuum.
     """
 
-    def __init__(self, solvers: Mapping[str, Any], coupling: Coupling | None = None) -> None:
-        self.solvers, self.coupling = dict(solvers), coupling
+    def __init__(
+        self,
+        solvers: Mapping[str, Any],
+        coupling: Coupling | None = None,
+        host: str = "",
+        spheres: Spheres | None = None,
+    ) -> None:
+        self.solvers, self.coupling, self.host, self.spheres = dict(solvers), coupling, host, spheres
         #: Called after every substep with its slot; then they are run one at a time, to the same bits.
         self.watch: Callable[[int], None] | None = None
-        self._steppers = dict(solvers)
+        self._steppers, coupled = dict(solvers), None
         if coupling is not None:
-            both = CoupledStepper(self._steppers.pop("continuum"), self._steppers.pop("rigid"), coupling)
-            self._steppers = {"coupled": both, **self._steppers}
+            coupled = CoupledStepper(self._steppers.pop(host), self._steppers.pop("rigid"), coupling)
+            self._steppers = {"coupled": coupled, **self._steppers}
+        if spheres is not None:
+            both = SpheresStepper(solvers["continuum"], solvers["particles"], spheres, coupled)
+            rest = {k: s for k, s in self._steppers.items() if k not in ("continuum", "particles", "coupled")}
+            self._steppers = {"met": both, **rest}
 
     @staticmethod
     def named(family: str, state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

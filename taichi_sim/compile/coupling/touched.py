@@ -1,16 +1,18 @@
-"""What continua and rigid bodies gave each other in the last step, summed over each pair."""
+"""What rigid bodies and what they touch gave each other in the last step, summed over each pair."""
 
 import numpy as np
 
 from taichi_sim.compile.contact_table import contact_table
 from taichi_sim.compile.continuum.family import Continuum
+from taichi_sim.compile.particles.family import ParticlesFamily
 from taichi_sim.compile.rigid.family import RigidFamily
 from taichi_sim.solvers.coupling.arrays import ALPHA, ARM, BIAS, FRICTION, MASS, NORMAL, ROOM, SPEED, STICTION
 from taichi_sim.solvers.coupling.stepper import Coupling
+from taichi_sim.solvers.particles.solver import ParticlesSolver
 from taichi_sim.solvers.rigid.sensing import kicks
 
 
-def pair_impulses(coupling: Coupling, soft: Continuum, rigid: RigidFamily, k: int) -> np.ndarray:
+def pair_impulses(coupling: Coupling, soft: Continuum | ParticlesFamily, rigid: RigidFamily, k: int) -> np.ndarray:
     """A table of contacts (``contact_table``) with a row for each pair that touched in the step to slot ``k``, the last
     one that was run: the coupling still holds its rows."""
     dim, solver, store = rigid.plan.dim, coupling.rigid, coupling.store
@@ -20,8 +22,16 @@ def pair_impulses(coupling: Coupling, soft: Continuum, rigid: RigidFamily, k: in
     solver.press(k - 1)  # leaves the velocities the step has solved for in dof
     motion = np.array(solver.store.view("dof"))[:, 1].reshape(rigid.plan.envs, rigid.plan.bodies, -1)
     counts, room = store.view("row_count").astype(int), int(store.view("counts")[ROOM])
-    ids, length = coupling.mpm.store.view("id")[coupling.mpm.epoch], kicks(solver, k)
-    starts = np.array([where.start for where in soft.slices.values()])
+    length, host = kicks(solver, k), coupling.host
+    if isinstance(host, ParticlesSolver):
+        assert isinstance(soft, ParticlesFamily)
+        ids = np.tile(np.arange(coupling.plan.particles), rigid.plan.envs)
+        names, slices = [one.path for one in soft.clusters], list(soft.slices)
+    else:
+        assert isinstance(soft, Continuum)
+        ids, slices = host.store.view("id")[host.epoch], list(soft.slices.values())
+        names = [f"bodies.{name}" for name in soft.slices]
+    starts = np.array([where.start for where in slices])
     env, sides, impulses = [], [], []
     for e, count in enumerate(counts):
         mine = slice(e * room, e * room + count)
@@ -34,7 +44,7 @@ def pair_impulses(coupling: Coupling, soft: Continuum, rigid: RigidFamily, k: in
             total = given[(owner[:, 0] == b) & (which == m)].sum(axis=0)
             if total.any():
                 env.append(e)
-                sides.append((f"rigid.{rigid.bodies[b].name}", f"bodies.{list(soft.slices)[m]}"))
+                sides.append((f"rigid.{rigid.bodies[b].name}", names[m]))
                 impulses.append(total)
     impulse = np.reshape(impulses, (-1, dim))
     force = impulse / length[np.array(env, int)][:, None]

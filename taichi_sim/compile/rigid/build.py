@@ -69,7 +69,13 @@ def rigid_family(
         _events(names, bool(tree or loops), values, bounds),
         joints,
         tuple((link.kind, link.child, link.parent) for link in loops),
+        contact_gradient=scene.solver.contact_gradient,
     )
+    if plan.contact_gradient == "event" and plan.events is None:
+        raise ValueError(
+            "solver.contact_gradient = 'event': no body rebounds (restitution is 0 everywhere), so contact has no "
+            "instant of impact; use 'exact'"
+        )
     owner, arm = [], []
     for b, body in enumerate(bodies):
         owner += [b] * (1 + len(body.table.markers))

@@ -16,6 +16,7 @@ from taichi_sim.solvers.rigid.geometry import (
     BIAS,
     DAMPING,
     FRICTION,
+    IMPULSE,
     STICTION,
     STIFF,
     clear_orient_adjoint,
@@ -197,6 +198,8 @@ def press_adjoint(
                 n, K, b, mu = column3(contact, c, 0), contact[c][STIFF], contact[c][BIAS], contact[c][FRICTION]
                 d, vs = contact[c][DAMPING], contact[c][STICTION]
                 gamma, _gn = impulse(v, n, K, b, mu, d, vs, way, 0.0)
+                for a in ti.static(range(3)):
+                    contact[c][IMPULSE + a] = gamma[a]
                 total = total + gamma.dot(z)
                 if late == 1:
                     y, _n, _K, _b, _mu, _d, _vs = impulse_adjoint(v, n, K, b, mu, d, vs, way, z)

@@ -8,6 +8,7 @@ from taichi_sim.runtime import Runtime
 from taichi_sim.solvers.rigid import kernels, readings, tree_kernels
 from taichi_sim.solvers.rigid.arrays import RigidPlan, declare, domain_sizes
 from taichi_sim.solvers.rigid.sensing import Contacts, read_contacts
+from taichi_sim.solvers.rigid.softening import POLICIES
 
 #: What went wrong in a rollout; ``flag[e, 0]`` and :class:`RigidTrouble`.
 UNSOLVED, CROWDED, NOT_FINITE, RATTLING = 1, 2, 3, 4
@@ -20,6 +21,9 @@ IMPACT = (1e6, 1e-14)
 
 #: Gap below which a contact is looked at whatever the speed, m.
 MARGIN = 1e-3
+
+#: The same where gaps push in the backward sweep, in units of their range: there the push is 1/400 of the stiffness.
+SEEN = 10.0
 
 
 class RigidTrouble(Exception):
@@ -70,7 +74,8 @@ class RigidSolver:
             t.joint_freedoms, t.coordinates, len(p.joints), len(p.closures),
         ]  # fmt: skip
         store.write("extent", np.array(counts, np.int32))
-        store.write("settings", np.array([TOLERANCE, MARGIN, 1.0]))
+        policy = POLICIES[p.contact_gradient]
+        store.write("settings", np.array([TOLERANCE, max(MARGIN, SEEN * policy[3]), 1.0, *policy]))
         store.write("census", np.array([p.bounded, len(p.shapes), len(p.lines), len(p.grids)], np.int32))
         for name, values in (
             ("shape", p.shapes), ("line", p.lines), ("point_body", p.point_body), ("plane_body", p.plane_body),
@@ -117,11 +122,11 @@ class RigidSolver:
         """
         launch, envs = self._launch, self.plan.envs
         if self.plan.jointed:
-            self._links("place", k0)
+            self.place(k0)
             for k in range(k0, k1):
                 self._links("ready", k, (self.start + k) // self.substeps)
                 launch("segment")(envs, k, k + 1, self.start, self.substeps)
-                self._links("place", k + 1)
+                self.place(k + 1)
         else:
             launch("segment")(envs, k0, k1, self.start, self.substeps)
         self.check()
@@ -141,19 +146,45 @@ class RigidSolver:
         slot, ``backward(0, 0)`` does just that.
         """
         launch, envs = self._launch, self.plan.envs
+        self.settle(k1)
         if self.plan.jointed:
-            self._links("place", k1)
-            self._links("ready_adjoint", k1, 0, 0)
-            self._links("place_adjoint", k1)
             for k in reversed(range(k0, k1)):
                 f = (self.start + k) // self.substeps
-                self._links("place", k)
-                self._links("ready", k, f)
+                self.make_ready(k, f)
                 launch("segment_adjoint")(envs, k, k + 1, self.start, self.substeps)
-                self._links("ready_adjoint", k, f, 1)
-                self._links("place_adjoint", k)
+                self.make_ready_adjoint(k, f)
         else:
             launch("segment_adjoint")(envs, k0, k1, self.start, self.substeps)
+
+    def launch(self, name: str, k: int) -> None:
+        """``segment`` or ``segment_adjoint`` of the step from slot ``k``, for environments without a flag."""
+        self._launch(name)(self.plan.envs, k, k + 1, self.start, self.substeps)
+
+    # ---- what a step of bodies on joints takes besides; nothing where there are none ----
+
+    def place(self, k: int) -> None:
+        """Poses and velocities of links in slot ``k``."""
+        if self.plan.jointed:
+            self._links("place", k)
+
+    def make_ready(self, k: int, frame: int) -> None:
+        """:meth:`place`, and what contacts do not change in the step from slot ``k``."""
+        if self.plan.jointed:
+            self._links("place", k)
+            self._links("ready", k, frame)
+
+    def make_ready_adjoint(self, k: int, frame: int) -> None:
+        """Adjoint of :meth:`make_ready`, after that of the step."""
+        if self.plan.jointed:
+            self._links("ready_adjoint", k, frame, 1)
+            self._links("place_adjoint", k)
+
+    def settle(self, k: int) -> None:
+        """Give what was added to the adjoints of links in slot ``k`` to joints."""
+        if self.plan.jointed:
+            self._links("place", k)
+            self._links("ready_adjoint", k, 0, 0)
+            self._links("place_adjoint", k)
 
     # ---- state as the timeline stores it ----
 
