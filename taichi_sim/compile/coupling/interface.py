@@ -79,14 +79,8 @@ def interface(
     """The coupling of a scene's continua and rigid bodies; ``None`` where all of them pass through each other and none
     is attached.
 
-<<<<<<< HEAD
     Contact is hard, and particles touch half of their spacing from a surface. Penetration is taken back at the
-    pace of the material's waves in the scene as built. Raises ``ValueError`` for bodies on joints, and for those that
-    rebound.
-=======
-    Contact is hard, and particles touch a quarter of their spacing from a surface. Penetration is taken back at the
     pace of the material's waves in the scene as built. Raises ``ValueError`` for shapes that continua do not know.
->>>>>>> main
     """
     matter = soft.matter.bodies
     touched = [b for b, solid in enumerate(rigid.bodies) if not all(avoids(solid, one.name) for one in matter)]
