@@ -1,7 +1,9 @@
 """One robot of a file in MuJoCo and here: the same joints, servos, start and floor. MuJoCo is needed for it.
 
-What the two would take from elsewhere is made alike: no limits, no contact of a robot with itself, friction 1, none of
-the file's actuators, no closures by ``<equality>`` or ``<mimic>``, no surrounding fluid.
+What the two take differently from a file, or not at all, is left out of both: limits of joints and of efforts, contact
+of a robot with itself, the file's friction (1 instead) and actuators, ``<equality>`` and ``<mimic>``, surrounding fluid,
+and the margin of MuJoCo's contacts, a cushion on which robots float. MuJoCo's contacts are as hard as those here (its
+defaults sink in by millimetres, and feet under load creep).
 """
 
 import importlib.util
@@ -126,7 +128,10 @@ class Reference:
             warnings.simplefilter("ignore")  # of settings of the files that are out of use
             model = spec.compile()
         model.opt.density = model.opt.viscosity = 0.0
-        model.jnt_limited[:] = 0
+        model.jnt_limited[:] = model.jnt_actfrclimited[:] = 0
+        model.geom_margin[:] = 0.0
+        model.opt.cone, model.opt.impratio = mujoco.mjtCone.mjCONE_ELLIPTIC, 100.0
+        model.geom_solref[:, 0] = 0.005
         world = model.geom_bodyid == 0
         touching = self.floor & ((model.geom_contype | model.geom_conaffinity) > 0)
         model.geom_contype[:], model.geom_conaffinity[:] = touching & world, touching & ~world

@@ -111,9 +111,9 @@ def standing(quick: bool) -> Report:
                       rest.targets, True)  # fmt: skip
         found, expected = ours(robot, trial), reference.run(trial)
         report.row(f"{robot.name} stands: height of its base after 2 s, m", float(expected.height[-1]),
-                   float(found.height[-1]), 0.01 * float(expected.height[-1]))  # fmt: skip
+                   float(found.height[-1]), 0.005 * float(expected.height[-1]))  # fmt: skip
         off = float(np.abs(found.q[-1] - expected.q[-1]).max())
-        report.at_most(f"{robot.name} stands: joints after 2 s, difference, rad", 0.02, off)
+        report.at_most(f"{robot.name} stands: joints after 2 s, difference, rad", 0.005, off)
         times = FRAME * np.arange(len(found.q))
         report.plots.append(Plot([Series("this package", times, found.height),
                                   Series("MuJoCo", times[::4], expected.height[::4], "points")],
