@@ -1,9 +1,9 @@
 """One robot of a file in MuJoCo and here: the same joints, servos, start and floor. MuJoCo is needed for it.
 
 What the two take differently from a file, or not at all, is left out of both: limits of joints and of efforts, contact
-of a robot with itself, the file's friction (1 instead) and actuators, ``<equality>`` and ``<mimic>``, surrounding fluid,
-and the margin of MuJoCo's contacts, a cushion on which robots float. MuJoCo's contacts are as hard as those here (its
-defaults sink in by millimetres, and feet under load creep).
+of a robot with itself, the file's friction (1 instead) and actuators, ``<equality>`` and ``<mimic>``, the fluid around,
+and the margin of MuJoCo's contacts, a cushion on which robots float. MuJoCo's contacts are as hard as those here (with
+its defaults feet under load creep, and a robot stands millimetres lower).
 """
 
 import importlib.util

@@ -7,6 +7,7 @@ from taichi_sim.core.store import Store
 from taichi_sim.runtime import Runtime
 from taichi_sim.solvers.rigid import kernels, tree_kernels
 from taichi_sim.solvers.rigid.arrays import RigidPlan, declare, domain_sizes
+from taichi_sim.solvers.rigid.march import march
 
 #: What went wrong in a rollout; ``flag[e, 0]`` and :class:`RigidTrouble`.
 UNSOLVED, CROWDED, NOT_FINITE, RATTLING = 1, 2, 3, 4
@@ -91,8 +92,8 @@ class RigidSolver:
             p = self.plan
             fixed = {"dim": p.dim, "met": p.met, "trees": p.jointed, "loops": bool(p.closures)}
             fixed |= {"alone": p.jointed and p.envs == 1, "events": bool(p.events)}
-            op = getattr(tree_kernels if p.jointed and not name.startswith("segment") else kernels,
-                         name.removesuffix("_adjoint"))  # fmt: skip
+            room = tree_kernels if p.jointed and not name.startswith("segment") else kernels
+            op = march if name == "march" else getattr(room, name.removesuffix("_adjoint"))
             bind = op.bind_adjoint if name.endswith("_adjoint") else op.bind
             self._bound[name] = bind(self.store, self._plain, **fixed)
         return self._bound[name]
@@ -114,14 +115,7 @@ class RigidSolver:
         Raises :class:`RigidTrouble` where the velocity problem has no solution or a number is not finite.
         """
         launch, envs = self._launch, self.plan.envs
-        if self.plan.jointed:
-            self._links("place", k0)
-            for k in range(k0, k1):
-                self._links("ready", k, (self.start + k) // self.substeps)
-                launch("segment")(envs, k, k + 1, self.start, self.substeps)
-                self._links("place", k + 1)
-        else:
-            launch("segment")(envs, k0, k1, self.start, self.substeps)
+        launch("march" if self.plan.jointed else "segment")(envs, k0, k1, self.start, self.substeps)
         self.check()
 
     def check(self) -> None:

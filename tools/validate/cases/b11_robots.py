@@ -130,7 +130,7 @@ def falling(quick: bool) -> Report:
         found, expected = ours(robot, trial), reference.run(trial)
         fallen = abs(float(expected.height[-1] - expected.height[0]))
         report.row(f"{robot.name} falls: height of its base after 2 s, m", float(expected.height[-1]),
-                   float(found.height[-1]), 0.1 * fallen)  # fmt: skip
+                   float(found.height[-1]), 0.02 * fallen)  # fmt: skip
         times = FRAME * np.arange(len(found.q))
         report.plots.append(Plot([Series("this package", times, found.height),
                                   Series("MuJoCo", times[::4], expected.height[::4], "points")],
