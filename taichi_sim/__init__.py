@@ -37,6 +37,7 @@ _WHERE = {
             "Field",
             "Actuator",
             "Signal",
+            "Sensor",
             "Objective",
             "Design",
             "Camera",

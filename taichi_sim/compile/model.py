@@ -25,12 +25,13 @@ from taichi_sim.compile.particles.build import particles_family
 from taichi_sim.compile.particles.family import ParticlesFamily
 from taichi_sim.compile.rigid.build import rigid_family, substeps_of
 from taichi_sim.compile.rigid.family import RigidFamily
+from taichi_sim.compile.sensors import sensor_quantity
 from taichi_sim.scene.bodies import build_bodies
 from taichi_sim.scene.load import from_dict
 from taichi_sim.scene.particles import build_clusters
 from taichi_sim.scene.paths import Quantity, quantities
 from taichi_sim.scene.rigid import build_rigid
-from taichi_sim.scene.schema import Scene
+from taichi_sim.scene.schema import Scene, Sensor
 
 
 @dataclass
@@ -83,6 +84,11 @@ class Model:
             return {}
         tree = self.rigid.joints.tree
         return {k.name: Piece(k.name, "joints", np.arange(k.freedoms.start, k.freedoms.stop), {}) for k in tree}
+
+    @property
+    def sensors(self) -> dict[str, Sensor]:
+        """Sensors by name."""
+        return self.scene.sensors
 
     @property
     def massive(self) -> np.ndarray:
@@ -187,5 +193,6 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         notes=notes,
     )
     begin = np.concatenate([family.begin(values)["x"][0] for family in model.families.values()])
-    model.judge.terms = wiring.terms(scene, pieces, known, [a.name for a in acts], values, begin)
+    sensors = {name: sensor_quantity(model, name) for name in scene.sensors}
+    model.judge.terms = wiring.terms(scene, pieces, known, [a.name for a in acts], values, begin, sensors)
     return model

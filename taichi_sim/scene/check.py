@@ -32,6 +32,7 @@ from taichi_sim.scene.schema import (
     vector,
     wall_names,
 )
+from taichi_sim.scene.sensors import check_sensor
 from taichi_sim.scene.shapes.shape import check_shape
 
 #: Largest number of grid nodes: cell numbers are packed into 27 bits.
@@ -317,7 +318,7 @@ def _profile(context: Context, path: str, profile: Profile) -> None:
 
 
 def _driven(scene: Scene, context: Context) -> None:
-    """References and signals of fields, actuators and objectives."""
+    """References and signals of fields, actuators, sensors and objectives."""
     for name, field in scene.fields.items():
         if field.signal is not None:
             check_signal(scene, context, f"fields.{name}.signal", field.signal)
@@ -334,6 +335,8 @@ def _driven(scene: Scene, context: Context) -> None:
             else:
                 if kinds("actuator").get(actuator.kind).drives == "body" and np.any(load.stress):
                     _fibres(scene, context, path, actuator)
+    for name, sensor in scene.sensors.items():
+        check_sensor(scene, context, f"sensors.{name}", sensor)
     for name, objective in scene.objectives.items():
         path = f"objectives.{name}"
         _reference(scene, context, path, objective.body, objective.region)
@@ -429,6 +432,9 @@ def _objective(scene: Scene, context: Context, path: str, objective: Objective) 
     except ValueError as error:
         context.cause = error.__cause__ or context.cause
         context.add(path, str(error))
+    sensor = objective.parameters.get("sensor")
+    if isinstance(sensor, str) and sensor not in scene.sensors and context.ok(f"sensors.{sensor}"):
+        context.add(f"{path}.sensor", unknown("sensor", sensor, scene.sensors), sensor)
     driven = objective.parameters.get("actuators")
     if isinstance(driven, str) and not fnmatch.filter(scene.actuators, driven) and context.ok("actuators"):
         context.add(f"{path}.actuators", unknown("actuator", driven, scene.actuators), driven)

@@ -36,6 +36,7 @@ _TABLES = {
     "obstacles.NAME": schema.Obstacle,
     "fields.NAME": schema.Field,
     "actuators.NAME": schema.Actuator,
+    "sensors.NAME": schema.Sensor,
     "objectives.NAME": schema.Objective,
     "[[design]]": schema.Design,
     "camera": schema.Camera,

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from taichi_sim.scene.declare import other, real
+from taichi_sim.scene.sensors import SENSORS
 
 FORMAT = 1
 WALL_KINDS = ("sticky", "slip", "separate", "periodic")
@@ -378,6 +379,24 @@ class Actuator(Kinded, kw_only=True):
     region: Annotated[str | None, other("path", "region of the body; default: all of it", refers="regions")] = None
 
 
+class Sensor(Table, kw_only=True):
+    """What is measured of rigid bodies and joints: the observable ``sensors.NAME.value``, for objectives too."""
+
+    kind: Annotated[str, other("choice", "what it reads", choices=tuple(SENSORS))]
+    body: Annotated[str | None, other("path", "rigid body that carries it", refers="rigid")] = None
+    marker: Annotated[str | None, other("path", "marker of the body; default: its centre of mass")] = None
+    joint: Annotated[str | None, other("path", "joint it sits on", refers="joints")] = None
+    direction: Annotated[
+        Real | None, real("1", "of a ray, in the body's axes, any length", "dim", differentiable=False)
+    ] = None
+    range: Annotated[float, real("m", "what a ray reads where it meets nothing", differentiable=False, **POSITIVE)] = (
+        10.0
+    )
+    point: Annotated[Real | None, real("m", "place of the world a distance is to", "dim", differentiable=False)] = None
+    target: Annotated[str | None, other("path", "rigid body a distance is to", refers="rigid")] = None
+    target_marker: Annotated[str | None, other("path", "its marker; default: its centre of mass")] = None
+
+
 class Objective(Kinded, kw_only=True):
     """One term of the loss: ``weight`` times what ``kind`` measures."""
 
@@ -446,6 +465,7 @@ class Scene(Table, kw_only=True):
     obstacles: dict[str, Obstacle] = {}
     fields: dict[str, Field] = {}
     actuators: dict[str, Actuator] = {}
+    sensors: dict[str, Sensor] = {}
     objectives: dict[str, Objective] = {}
     design: list[Design] = []
     camera: Camera = msgspec.field(default_factory=Camera)

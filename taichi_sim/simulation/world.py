@@ -1,6 +1,6 @@
 """All solvers of a simulation as one: what the timeline steps."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ class World:
 
     def __init__(self, solvers: Mapping[str, Any], coupling: Coupling | None = None) -> None:
         self.solvers, self.coupling = dict(solvers), coupling
+        #: Called after every substep with its slot; then they are run one at a time, to the same bits.
+        self.watch: Callable[[int], None] | None = None
         self._steppers = dict(solvers)
         if coupling is not None:
             both = CoupledStepper(self._steppers.pop("continuum"), self._steppers.pop("rigid"), coupling)
@@ -34,6 +36,14 @@ class World:
 
     def forward(self, k0: int, k1: int, record: bool) -> None:
         """Substeps of slots ``k0 … k1``."""
+        if self.watch is None:
+            self._step(k0, k1, record)
+            return
+        for k in range(k0, k1):
+            self._step(k, k + 1, record)
+            self.watch(k)
+
+    def _step(self, k0: int, k1: int, record: bool) -> None:
         for stepper in self._steppers.values():
             stepper.forward(k0, k1, record)
 

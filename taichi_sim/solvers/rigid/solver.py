@@ -5,9 +5,10 @@ import numpy as np
 from taichi_sim.core.launch import Launch
 from taichi_sim.core.store import Store
 from taichi_sim.runtime import Runtime
-from taichi_sim.solvers.rigid import kernels, tree_kernels
+from taichi_sim.solvers.rigid import kernels, readings, tree_kernels
 from taichi_sim.solvers.rigid.arrays import RigidPlan, declare, domain_sizes
 from taichi_sim.solvers.rigid.march import march
+from taichi_sim.solvers.rigid.sensing import Contacts, read_contacts
 
 #: What went wrong in a rollout; ``flag[e, 0]`` and :class:`RigidTrouble`.
 UNSOLVED, CROWDED, NOT_FINITE, RATTLING = 1, 2, 3, 4
@@ -92,8 +93,9 @@ class RigidSolver:
             p = self.plan
             fixed = {"dim": p.dim, "met": p.met, "trees": p.jointed, "loops": bool(p.closures)}
             fixed |= {"alone": p.jointed and p.envs == 1, "events": bool(p.events)}
-            room = tree_kernels if p.jointed and not name.startswith("segment") else kernels
-            op = march if name == "march" else getattr(room, name.removesuffix("_adjoint"))
+            op_name = name.removesuffix("_adjoint")
+            room = tree_kernels if p.jointed and op_name != "segment" else kernels
+            op = march if name == "march" else getattr(readings if op_name in readings.NAMES else room, op_name)
             bind = op.bind_adjoint if name.endswith("_adjoint") else op.bind
             self._bound[name] = bind(self.store, self._plain, **fixed)
         return self._bound[name]
@@ -190,7 +192,7 @@ class RigidSolver:
         self._synchronise(k, "_adjoint")
 
     def _synchronise(self, k: int, way: str) -> None:
-        f = min(max(0, self.start + k - 1) // self.substeps, self.store.view("force").shape[0] - 1)
+        f = self.frame_of(max(-self.start, k - 1))
         if not self.plan.jointed:
             self._launch(f"synchronise{way}")(self.plan.envs, self.plan.bodies, k, f)
             return
@@ -201,6 +203,39 @@ class RigidSolver:
             self._links("place_adjoint", k)
         else:
             self._links("follow", k)
+
+    def contacts(self, k: int) -> Contacts:
+        """What contacts did in the step to slot ``k``, read again from the tape: a run costs no more for it."""
+        return read_contacts(self, k)
+
+    def press(self, k: int, turn: int = 0) -> None:
+        """Contacts of the step from slot ``k`` and their impulses into ``contact`` and ``push``: of its last piece but
+        ``turn`` where impacts have split it."""
+        if self.plan.jointed:
+            self._links("place", k)
+        self._launch("press")(self.plan.envs, k, self.frame_of(k), turn)
+
+    def press_adjoint(self, k: int, force: np.ndarray, late: bool) -> None:
+        """Of contact forces on bodies on joints (envs, bodies, dim) in the step from slot ``k``: added to the adjoint
+        of slot ``k + 1`` where ``late``, else to that of slot ``k`` and of parameters."""
+        self.store.write("velocity_out", force.reshape(-1, self.plan.dim))
+        self._links("place", k)
+        self._launch("press_adjoint")(self.plan.envs, k, int(late))
+        if not late:
+            self._links("place_adjoint", k)
+
+    def strain(self, k: int) -> None:
+        """What acts along joints in the step from slot ``k`` into ``rate_out``, N m or N."""
+        self._launch("strain")(self.plan.envs, k, self.frame_of(k))
+
+    def strain_adjoint(self, k: int, effort: np.ndarray, late: bool) -> None:
+        """Adjoint of :meth:`strain` (envs, joint freedoms); ``late`` as in :meth:`press_adjoint`."""
+        self.store.write("rate_out", effort.reshape(-1))
+        self._launch("strain_adjoint")(self.plan.envs, k, self.frame_of(k), int(late))
+
+    def frame_of(self, k: int) -> int:
+        """Row of the inputs in the step from slot ``k``."""
+        return min((self.start + k) // self.substeps, self.store.view("force").shape[0] - 1)
 
     def clear_adjoints(self) -> None:
         """Set every adjoint to zero, before a backward sweep."""
