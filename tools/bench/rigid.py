@@ -6,6 +6,7 @@ are its solver's alone; MuJoCo's are those of ``mj_step`` in a loop in C.
 """
 
 import argparse
+import importlib
 import importlib.util
 import statistics
 import sys
@@ -93,7 +94,7 @@ def peer(label: str, dt: float, count: int, velocity: Sequence[float] = ()) -> "
     """The scene in MuJoCo, or nothing where it is not installed."""
     if importlib.util.find_spec("mujoco") is None:
         return None
-    import mujoco
+    mujoco = importlib.import_module("mujoco")
 
     if label == "quadruped":
         spec = mujoco.MjSpec.from_file(str(QUADRUPED))

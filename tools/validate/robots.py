@@ -6,6 +6,7 @@ and the margin of MuJoCo's contacts, a cushion on which robots float. MuJoCo's c
 its defaults feet under load creep, and a robot stands millimetres lower).
 """
 
+import importlib
 import importlib.util
 import warnings
 import xml.etree.ElementTree as ET
@@ -83,9 +84,9 @@ class Reference:
     """A robot in MuJoCo."""
 
     def __init__(self, robot: Robot, floor: bool = False) -> None:
-        import mujoco
 
-        self.mujoco, self.robot, self.floor = mujoco, robot, floor
+        self.mujoco = importlib.import_module("mujoco")
+        self.robot, self.floor = robot, floor
         self.model = self._compiled(None)
         ones = [i for i in range(self.model.njnt) if self.model.jnt_type[i] in (SLIDE, HINGE)]
         self.names = [self.model.joint(i).name for i in ones]

@@ -42,11 +42,11 @@ STIFF, RATIO, STEPS = 15.0, 0.7, (0.4, 0.05)
 def here(report: Report, robots: Sequence[Robot], quick: bool) -> list[Robot]:
     """Those of ``robots`` that can be compared; else ``report`` says why there are none."""
     if importlib.util.find_spec("mujoco") is None:
-        report.skipped = "MuJoCo is not installed: pip install mujoco gymnasium pybullet"
+        report.skipped = "MuJoCo is not installed: pip install 'taichi-sim[reference]'"
         return []
     found = [robot for robot in robots if robot.file is not None and (not quick or robot.name in QUICK)]
     if not found:
-        report.skipped = "no robot files: pip install gymnasium pybullet"
+        report.skipped = "no robot files: pip install 'taichi-sim[reference]'"
     elif left := sorted({robot.package for robot in robots if robot.file is None}):
         report.notes.append(f"not installed: {', '.join(left)}")
     return found
