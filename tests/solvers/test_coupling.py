@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from assembly import Assembly
 from coupling_case import Case
 from scipy.optimize import brentq
 
@@ -9,7 +10,6 @@ from taichi_sim import runtime
 from taichi_sim.solvers.coupling.arrays import footprint
 from taichi_sim.solvers.coupling.colliders import Colliders
 from taichi_sim.solvers.coupling.stepper import CouplingTrouble
-from taichi_sim.solvers.rigid.assembly import Assembly
 
 DX = 1 / 32
 
