@@ -38,7 +38,8 @@ def alone(f64, dim: int, y: np.ndarray, unit: tuple[int, int, int], faces: np.nd
     plan = ActingPlan(dim, 1, n, n, np.arange(n), links, faces, np.array([unit]))
     values = {
         "weight": np.ones(n), "offset": np.zeros((n, dim)), "mass": np.ones(n), "dt": np.ones(1), "x": y,
-        "v": np.zeros((n, dim)), "trait": np.array([trait], float), "drive": np.tile(np.array([[drive]], float), (2, 1, 1)),
+        "v": np.zeros((n, dim)), "trait": np.array([trait], float),
+        "drive": np.tile(np.array([[drive]], float), (2, 1, 1)),
     }  # fmt: skip
     return Case(f64, plan, values)
 

@@ -14,9 +14,10 @@ CHAMBER, TENDON = 0, 1
 class ActingPlan:
     """Topology of all chambers and tendons that act on the particles of one solver, the same in all environments.
 
-    ``bound`` (b,) are the particles that anchors go with, in the order of the scene. ``links`` (l, 2) are pairs (anchor,
-    index into ``bound``), by anchor. ``faces`` (f, dim) are the segments or triangles of chambers, outward, as anchors.
-    ``units`` (u, 3) are kind, first and one past the last: of the faces of a chamber, of the anchors of a tendon.
+    ``bound`` (b,) are the particles that anchors go with, in the order of the scene. ``links`` (l, 2) are pairs
+    (anchor, index into ``bound``), by anchor. ``faces`` (f, dim) are the segments or triangles of chambers, outward, as
+    anchors. ``units`` (u, 3) are kind, first and one past the last: of the faces of a chamber, of the anchors of a
+    tendon.
     """
 
     dim: int

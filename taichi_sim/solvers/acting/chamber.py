@@ -1,8 +1,8 @@
 """A chamber: the gauge pressure p of a closed surface pushes its corners by p ∂V/∂y.
 
 The volume V of a closed polygon or triangle surface is a polynomial of its corners (divergence theorem: ½ Σ a × b over
-segments, ⅙ Σ a · (b × c) over triangles). Its gradient is the exact force of a uniform pressure on flat faces, spread to
-their corners: forces add up to nothing, so do their moments, and p dV is the work done. No other discretisation has an
+segments, ⅙ Σ a · (b × c) over triangles). Its gradient is the exact force of a uniform pressure on flat faces, spread
+to their corners: forces add up to nothing, so do their moments, and p dV is the work done. No other choice has an
 adjoint this simple: the Hessian of V times a vector is again a sum of cross products.
 
 What fills it is an ideal gas that keeps its temperature: p = pressure + (air + p₀ V₀) / V − p₀, with ``air`` = m R T of

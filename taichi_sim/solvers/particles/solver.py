@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -35,6 +36,16 @@ class ParticlesTrouble(Exception):
         }[self.kind]
 
 
+class Drive(Protocol):
+    """Forces on particles beside all others (chambers and tendons, say): ``give`` writes ``impulse[k]``,
+    ``give_adjoint`` carries ``d_impulse[k]`` on to positions."""
+
+    def give(self, k: int, frame: int) -> None: ...
+    def give_adjoint(self, k: int, frame: int) -> None: ...
+    def clear_adjoints(self) -> None: ...
+    def close(self) -> None: ...
+
+
 @dataclass(frozen=True)
 class _Piece:
     """Consecutive steps with the lists of neighbours made at slot ``listed``."""
@@ -51,8 +62,10 @@ class ParticlesSolver:
 
     Another solver that acts on the particles steps one slot at a time (``forward(k, k + 1, True)``, later
     ``backward(k, k + 1)``): where the plan is ``coupled`` it writes ``impulse[k]`` (N s) before a step and finds
-    ``d_impulse[k]`` after the step's backward sweep.
+    ``d_impulse[k]`` after the step's backward sweep. A ``drive`` of such a plan does so by itself.
     """
+
+    drive: Drive | None = None
 
     def __init__(
         self, runtime: Runtime, plan: ParticlesPlan, substeps: int, frames: int, slots: int, plain: bool = False
@@ -176,6 +189,8 @@ class ParticlesSolver:
             launch(envs, k0, k1, self.start, self.substeps, self.frames)
             return
         for k in range(k0, k1):
+            if self.drive is not None:
+                self.drive.give(k, self._frame(k))
             launch(envs, k, self._frame(k))
 
     def _frame(self, k: int) -> int:
@@ -220,6 +235,8 @@ class ParticlesSolver:
                 continue
             for k in range(piece.k1 - 1, piece.k0 - 1, -1):
                 launch(envs, k, self._frame(k))
+                if self.drive is not None:
+                    self.drive.give_adjoint(k, self._frame(k))
 
     # ---- state as the timeline stores it ----
 
@@ -243,8 +260,12 @@ class ParticlesSolver:
     def clear_adjoints(self) -> None:
         """Set every adjoint to zero, before a backward sweep."""
         self.store.zero(name for name in self.store.arrays if name.startswith("d_"))
+        if self.drive is not None:
+            self.drive.clear_adjoints()
 
     def close(self) -> None:
         """Free all memory."""
         self._bound.clear()
+        if self.drive is not None:
+            self.drive.close()
         self.store.close()
