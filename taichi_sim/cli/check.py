@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from taichi_sim.cli import common
+from taichi_sim.cli import common, nearby
 from taichi_sim.cli.console import Console, clock
 from taichi_sim.cli.parser import Parser, whole
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 EXAMPLES = """  taichi-sim check throw
   taichi-sim check crawler --wrt gravity materials.jelly.youngs_modulus
   taichi-sim check my_scene.toml --spread 50 --around rigid.cube.velocity=0.05   # do they say where the loss goes?
+  taichi-sim check cube_toss --policies 50   # which contact-gradient policy should an optimisation use?
   taichi-sim check my_scene.toml --of objectives.aim --horizon 20 --full --json check.json"""
 
 #: Seconds after which no further comparison is begun, and for which contact is looked for: a minute with the rest.
@@ -53,10 +54,15 @@ def add_arguments(parser: Parser) -> None:
         help="instead of differences: how gradients of the whole rollout (or of --horizon) spread over N nearby starts "
         "(default 50), and how far their mean is from the slope of the values there",
     )  # fmt: skip
+    parser.add_argument(
+        "--policies", metavar="N", nargs="?", type=whole(2, 10**6), const=50,
+        help="instead: the contact-gradient policies of rigid bodies (solver.contact_gradient) side by side over N "
+        "nearby starts (default 50), against the slope of the values there; randomised is the mean of exact gradients",
+    )  # fmt: skip
     parser.paths(
         "--around", metavar="PATH=SD", default=[],
-        help="standard deviation of what --spread perturbs (default: what --wrt names, by 1 %% of a unit of the design "
-        "variable)",
+        help="standard deviation of what --spread and --policies perturb (default: what --wrt names, by 1 %% of a unit "
+        "of the design variable)",
     )  # fmt: skip
     parser.json()
     parser.settings(precision=None, memory=True)
@@ -65,48 +71,12 @@ def add_arguments(parser: Parser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Check. 0 if every row agrees, else 1; a spread is not wrong, only worth knowing."""
     with Console(arguments.json) as console:
-        if arguments.around and not arguments.spread:
-            raise ValueError("--around says what --spread perturbs: give --spread too")
-        return (_spread if arguments.spread else _check)(arguments, console)
-
-
-def _spread(arguments: argparse.Namespace, console: Console) -> int:
-    scene = common.load_scene(arguments)
-    from taichi_sim.optimization.spread import gradient_spread
-    from taichi_sim.scene.edit import parse_assignment
-
-    horizon = min(arguments.horizon or scene.frames, scene.frames)
-    around = dict(parse_assignment(text, "--around") for text in arguments.around)
-    began = time.perf_counter()
-    with console.progress("running all starts at once"):
-        report = gradient_spread(
-            scene, arguments.of, arguments.wrt or None, around, arguments.spread, arguments.seed,
-            horizon=horizon, memory=arguments.memory, arch=arguments.arch, threads=arguments.threads,
-        )  # fmt: skip
-    console.line(
-        f"{report.of} over {report.horizon} of {scene.frames} frames, {report.samples} starts: "
-        f"mean {report.value:.6g}, standard deviation {report.value_sd:.3g}"
-    )
-    console.line()
-    header = ("with respect to", "perturbed by", "mean gradient", "spread", "slope", "its error", "bias", "cosine", "")
-    rows = [
-        (r.path, _size(r.perturbation), _size(r.mean), f"{r.spread:.3g}", _size(r.slope), _size(r.slope_error),
-         f"{r.bias:.3g}", f"{r.cosine:.3f}", "SPREAD > MEAN" if r.exceeds else "")
-        for r in report.rows
-    ]  # fmt: skip
-    console.table(header, rows, right=range(1, 8))
-    console.line()
-    console.notes(report.notes)
-    console.line(f"of arrays the lengths are shown ({clock(time.perf_counter() - began)})")
-    console.emit({**report.to_dict(), "scene": scene.title, "seed": arguments.seed})
-    return 0
-
-
-def _size(array: np.ndarray | None) -> str:
-    """A number as it is, the length of an array, - where there is none."""
-    if array is None:
-        return "-"
-    return f"{float(array) if array.ndim == 0 else float(np.sqrt(np.sum(array**2))):.4g}"
+        if arguments.around and not (arguments.spread or arguments.policies):
+            raise ValueError("--around says what --spread and --policies perturb: give one of them too")
+        if arguments.spread and arguments.policies:
+            raise ValueError("--spread and --policies are two questions: ask one at a time")
+        verb = nearby.spread if arguments.spread else nearby.policies if arguments.policies else _check
+        return verb(arguments, console)
 
 
 def _check(arguments: argparse.Namespace, console: Console) -> int:

@@ -22,6 +22,11 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--frames", metavar="FILE", help="write the positions of every frame (.npz; missing folders are made)"
     )
+    parser.add_argument(
+        "--audit", action="store_true",
+        help="balance momentum and energy over every substep: a table, and audit.json in DIR; exit code 1 where the "
+        "balance is broken. Slower, to the same bits",
+    )  # fmt: skip
     parser.json()
     parser.settings()
 
@@ -65,7 +70,8 @@ def _run(arguments: argparse.Namespace, console: Console) -> int:
         start = time.perf_counter()
         try:
             with console.progress("running") as update:
-                sim.run(record=bool(video or arguments.frames), progress=lambda t, total: update(t, total, ""))
+                run = sim.audit if arguments.audit else sim.run
+                ledger = run(record=bool(video or arguments.frames), progress=lambda t, total: update(t, total, ""))
         except BaseException as error:  # an older record may not go on saying "finished"
             failed = record(**ending(error))
             write_result(folder, failed)
@@ -81,8 +87,12 @@ def _run(arguments: argparse.Namespace, console: Console) -> int:
             console.table(("objective", "value", "weight"), [*shown, ("loss", f"{found['loss']:.6g}", "")], (1, 2))
         console.line()
         console.notes([note for note in sim.notes if note not in known])
+        if ledger is not None:
+            _show(console, ledger, sim.dim)
         console.line(f"finished in {spent:.1f} s, {sim.peak_memory_mb:.0f} MB at most")
         common.wrote(console, "result", write_result(folder, found))
+        if ledger is not None:
+            common.wrote(console, "audit", _write_audit(folder, ledger))
         if arguments.frames:
             common.wrote(console, "frames", _write_frames(arguments.frames, sim))
         if video:
@@ -90,7 +100,27 @@ def _run(arguments: argparse.Namespace, console: Console) -> int:
 
             common.wrote(console, "video", film(sim, video).path)
         console.emit(found)
-    return 0
+        broken = ledger.failures if ledger is not None else []
+        for line in broken:
+            console.line(f"audit: {line}")
+    return 1 if broken else 0
+
+
+def _show(console: Console, ledger: Any, dim: int) -> None:
+    from taichi_sim.simulation.audit import rows
+
+    acts, checks = rows(ledger, dim)
+    console.table(("on", "by", "impulse [N s]", "turn [N m s]", "work [J]", "note"), acts, (4,))
+    console.line()
+    console.table(("balance of", "missing", "scale", "share", "verdict"), checks, (1, 2, 3))
+    console.line()
+
+
+def _write_audit(folder: Any, ledger: Any) -> Any:
+    from taichi_sim.io.atomic import write_json
+
+    write_json(folder / "audit.json", ledger.to_dict())
+    return folder / "audit.json"
 
 
 def _write_frames(path: str, sim: Any) -> Any:

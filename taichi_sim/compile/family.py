@@ -21,6 +21,12 @@ from taichi_sim.timeline.schedule import Costs
 #: coordinates q and rates (envs, freedoms).
 State = dict[str, np.ndarray]
 
+#: What is felt in the step to a slot: of points acceleration ``a`` (envs, points, dim), m/s², specific force ``f`` in
+#: body axes, m/s², contact force ``push``, N, angular acceleration ``alpha`` (envs, points, 1 or 3), rad/s²; of joints
+#: what acts along them, ``effort`` (envs, freedoms), N m or N, and the force they pass on, ``reaction`` (envs, joints,
+#: dim), N. And what rays meet: ``range`` (envs, rays), m.
+FELT = ("a", "f", "push", "alpha", "effort", "reaction", "range")
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -96,6 +102,10 @@ class Family(ABC):
     def look(self, solver: Any, k: int, names: tuple[str, ...]) -> State:
         """What ``names`` (of x, v, C, F) are in slot ``k``."""
 
+    def feel(self, solver: Any, k: int, names: tuple[str, ...]) -> State:
+        """What ``names`` of FELT were in the step to slot ``k``; nothing where nothing can be felt."""
+        return {}
+
     @abstractmethod
     def explain(self, solver: Any, trouble: Exception, values: Values) -> RolloutError:
         """What went wrong, with names."""
@@ -108,6 +118,10 @@ class Family(ABC):
     @abstractmethod
     def enter(self, solver: Any, k: int, bars: State) -> None:
         """Add to the adjoint of slot ``k``."""
+
+    def enter_felt(self, solver: Any, k: int, bars: State, late: bool) -> None:  # noqa: B027 (most feel nothing)
+        """Adjoint of :meth:`feel`: added to that of slot ``k`` where ``late``, else to that of slot ``k - 1`` and of
+        whatever else it depends on. Both are needed, in this order, with the last step swept between them."""
 
     @abstractmethod
     def pullback(self, values: Values, solver: Any) -> Values:

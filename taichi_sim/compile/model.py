@@ -15,9 +15,11 @@ from taichi_sim.compile.continuum.build import continuum
 from taichi_sim.compile.continuum.family import Continuum
 from taichi_sim.compile.continuum.limits import step_limit
 from taichi_sim.compile.continuum.sizes import check_envs, check_values_memory
-from taichi_sim.compile.coupling.interface import Interface, fastest, interface, overlap_notes
+from taichi_sim.compile.coupling.interface import Interface, fastest, interface, overlap_notes, rebound_notes
+from taichi_sim.compile.coupling.points import met, points_interface, solids_message, tied
+from taichi_sim.compile.coupling.spheres import Meeting, meeting, soft_message, soft_met
 from taichi_sim.compile.drives import Actuators
-from taichi_sim.compile.family import Family, Piece
+from taichi_sim.compile.family import Family, Piece, State
 from taichi_sim.compile.initial import admissible, initial_values
 from taichi_sim.compile.judge import Judge
 from taichi_sim.compile.limits import StepLimit
@@ -25,12 +27,14 @@ from taichi_sim.compile.particles.build import particles_family
 from taichi_sim.compile.particles.family import ParticlesFamily
 from taichi_sim.compile.rigid.build import rigid_family, substeps_of
 from taichi_sim.compile.rigid.family import RigidFamily
+from taichi_sim.compile.sensors import sensor_quantity
+from taichi_sim.core.errors import RolloutError
 from taichi_sim.scene.bodies import build_bodies
 from taichi_sim.scene.load import from_dict
 from taichi_sim.scene.particles import build_clusters
 from taichi_sim.scene.paths import Quantity, quantities
 from taichi_sim.scene.rigid import build_rigid
-from taichi_sim.scene.schema import Scene
+from taichi_sim.scene.schema import Scene, Sensor
 
 
 @dataclass
@@ -52,6 +56,7 @@ class Model:
     rigid: RigidFamily | None
     particle: ParticlesFamily | None
     interface: Interface | None
+    meeting: Meeting | None
     actuators: Actuators
     judge: Judge
     bounds: dict[str, tuple[np.ndarray, np.ndarray]]
@@ -85,6 +90,11 @@ class Model:
         return {k.name: Piece(k.name, "joints", np.arange(k.freedoms.start, k.freedoms.stop), {}) for k in tree}
 
     @property
+    def sensors(self) -> dict[str, Sensor]:
+        """Sensors by name."""
+        return self.scene.sensors
+
+    @property
     def massive(self) -> np.ndarray:
         """Points that carry all the mass, each once: all but markers."""
         return np.concatenate([piece.points for piece in self.pieces.values()])
@@ -101,6 +111,19 @@ class Model:
         if self.particle is not None:
             found.append(self.particle.limit_at(values))
         return min(found, key=lambda limit: limit.allowed, default=self.limit)
+
+    def check_start(self, values: Values, parts: dict[str, State]) -> None:
+        """Raise :class:`RolloutError` for families whose starts (by name) cannot be together."""
+        for e in range(self.envs):
+            if self.meeting is not None and self.continuum is not None:
+                if message := soft_message(self.continuum, self.meeting, values, parts, e):
+                    raise RolloutError(message + (f" (environment {e})" if self.envs > 1 else ""))
+        if self.particle is not None and self.rigid is not None:
+            ties = None if self.interface is None else self.interface.attachments
+            attached = np.zeros(0, int) if ties is None else ties.particles - ties.first
+            for e in range(self.envs if self.particle.plan.hosting else 0):
+                if message := solids_message(self.particle, self.rigid, attached, values, parts["particles"], e):
+                    raise RolloutError(message + (f" (environment {e})" if self.envs > 1 else ""))
 
     def in_environment(self, values: Values) -> str:
         """Which environment of given values has the smallest step limit, in words; empty where there is only one."""
@@ -158,16 +181,28 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         limit, substeps = soft.limit, max(substeps, needed)
     if solids:
         rigid = rigid_family(scene, solids, known, values, bounds, actuators, particles, envs)
+    on_solids = bool(met(solids, clusters)) or tied(scene, clusters)
     if clusters:
         particle, needed, more = particles_family(
-            scene, clusters, known, values, bounds, actuators, pieces, solid_points, envs
-        )
+            scene, clusters, known, values, bounds, actuators, pieces, solid_points, envs,
+            on_solids or bool(soft_met([body.name for body in bodies], clusters)),
+        )  # fmt: skip
         limit, substeps = min((limit, particle.limit), key=lambda one: one.allowed), max(substeps, needed)
         notes += more
     values["dt"] = np.full(envs, frame_dt / substeps)
-    joint = interface(soft, rigid, values, bounds) if soft is not None and rigid is not None else None
+    joint = interface(soft, rigid, pieces, values, bounds) if soft is not None and rigid is not None else None
     if joint is not None and soft is not None and rigid is not None:
-        notes += overlap_notes(soft, rigid, values)
+        held = joint.attachments.particles if joint.attachments is not None else np.zeros(0, int)
+        notes += overlap_notes(soft, rigid, held, values) + rebound_notes(rigid, joint)
+    link = meeting(soft, particle, values) if soft is not None and particle is not None else None
+    if particle is not None and rigid is not None and on_solids:
+        if joint is not None:
+            raise ValueError(
+                "rigid: bodies cannot touch, or hold, both continua and springs or grains yet; give the names of one "
+                "or the other in no_contact of all rigid bodies"
+            )
+        joint = points_interface(scene, particle, rigid, pieces, values, bounds)
+        notes += rebound_notes(rigid, joint)
     model = Model(
         scene=scene,
         envs=envs,
@@ -181,11 +216,13 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         rigid=rigid,
         particle=particle,
         interface=joint,
+        meeting=link,
         actuators=actuators,
         judge=Judge([], frames, frame_dt),
         bounds=bounds,
         notes=notes,
     )
     begin = np.concatenate([family.begin(values)["x"][0] for family in model.families.values()])
-    model.judge.terms = wiring.terms(scene, pieces, known, [a.name for a in acts], values, begin)
+    sensors = {name: sensor_quantity(model, name) for name in scene.sensors}
+    model.judge.terms = wiring.terms(scene, pieces, known, [a.name for a in acts], values, begin, sensors)
     return model

@@ -1,183 +1,19 @@
 """Observables: what can be read from a state by path, with the derivative where there is one.
 
-Paths: ``bodies.B.<quantity>``, ``bodies.B.regions.R.<quantity>``, likewise of ``springs`` and ``grains``;
-``rigid.B.<quantity>``, ``rigid.B.markers.M.<quantity>``; ``joints.J.position``, ``joints.J.velocity``; or
-``<quantity>`` of everything together. Sums are written without matrix products, which may add up in another order on
-another number of threads.
-"""
+What of rigid bodies is felt in a step (accelerations, contact forces, torques) is that of the last one.
 
-from collections.abc import Callable
-from dataclasses import dataclass
+Paths: ``bodies.B.<quantity>``, ``bodies.B.regions.R.<quantity>``, likewise of ``springs`` and ``grains``;
+``rigid.B.<quantity>``, ``rigid.B.markers.M.<quantity>``; ``joints.J.<quantity>``; ``sensors.S.value``; or
+``<quantity>`` of everything together.
+"""
 
 import numpy as np
 
 from taichi_sim.compile.model import Model
+from taichi_sim.compile.quantity import JOINT, MARKER, POINTS, QUANTITIES, RIGID, WHOLE, Quantity
+from taichi_sim.compile.sensors import refuse_contact_force, sensor_quantity
 from taichi_sim.core.errors import unknown
 from taichi_sim.scene.robots import plain
-
-State = dict[str, np.ndarray]
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """``value(state, p)`` of points ``p`` in one environment; ``vjp`` gives adjoints of x, v, C, F, mass, inertia of
-    those.
-
-    ``state`` holds x, v, C, F (points, …), mass (points,), energy (points,), J, and, where anything is rigid, inertia
-    (points, 3, 3), kg m² in the axes that F turns.
-    """
-
-    doc: str
-    unit: str
-    value: Callable[[State, np.ndarray], np.ndarray]
-    vjp: Callable[[State, np.ndarray, np.ndarray], State] | None = None
-    scalar: bool = False
-
-
-def _mean(key: str) -> tuple[Callable, Callable]:
-    """Mean of ``key`` weighted by mass, and its derivative."""
-
-    def value(s: State, p: np.ndarray) -> np.ndarray:
-        m = s["mass"][p]
-        return np.sum((m / m.sum())[:, None] * s[key][p], axis=0)
-
-    def vjp(s: State, p: np.ndarray, bar: np.ndarray) -> State:
-        total = s["mass"][p].sum()
-        apart = np.einsum("nd,d->n", s[key][p] - value(s, p), bar)
-        return {key: (s["mass"][p] / total)[:, None] * bar, "mass": apart / total}
-
-    return value, vjp
-
-
-def _kinetic(s: State, p: np.ndarray) -> np.ndarray:
-    """½ m v², and ½ ω·I ω of points with an inertia of their own."""
-    energy = 0.5 * np.sum(s["mass"][p] * np.sum(s["v"][p] ** 2, axis=1))
-    if "inertia" in s:
-        w = _local_spin(s, p)
-        energy += 0.5 * np.einsum("ni,nij,nj->", w, s["inertia"][p], w)
-    return np.asarray(energy)
-
-
-def _kinetic_vjp(s: State, p: np.ndarray, bar: np.ndarray) -> State:
-    found = {"v": bar * s["mass"][p][:, None] * s["v"][p], "mass": 0.5 * bar * np.sum(s["v"][p] ** 2, axis=1)}
-    if "inertia" in s:
-        w = _local_spin(s, p)
-        found["inertia"] = 0.5 * bar * w[:, :, None] * w[:, None, :]
-        turned = bar * np.einsum("nij,nj->ni", s["inertia"][p], w)
-        if s["x"].shape[1] == 2:
-            return {**found, "C": _axial_vjp(turned, 2)}
-        world = _axial(s["C"][p])
-        found["C"] = _axial_vjp(np.einsum("nij,nj->ni", s["F"][p], turned), 3)
-        found["F"] = world[:, :, None] * turned[:, None, :]
-    return found
-
-
-def _axial(C: np.ndarray) -> np.ndarray:
-    """Angular velocity (n, 3) of affine velocities (n, dim, dim)."""
-    if C.shape[1] == 2:
-        turn = 0.5 * (C[:, 1, 0] - C[:, 0, 1])
-        return np.stack([np.zeros_like(turn), np.zeros_like(turn), turn], axis=1)
-    return 0.5 * np.stack([C[:, 2, 1] - C[:, 1, 2], C[:, 0, 2] - C[:, 2, 0], C[:, 1, 0] - C[:, 0, 1]], axis=1)
-
-
-def _axial_vjp(bar: np.ndarray, dim: int) -> np.ndarray:
-    """Adjoint of :func:`_axial`."""
-    out = np.zeros((len(bar), dim, dim))
-    for axis, (i, j) in enumerate(((2, 1), (0, 2), (1, 0))):
-        if dim == 3 or axis == 2:
-            out[:, i, j], out[:, j, i] = 0.5 * bar[:, axis], -0.5 * bar[:, axis]
-    return out
-
-
-def _local_spin(s: State, p: np.ndarray) -> np.ndarray:
-    """Angular velocity (n, 3) in body axes."""
-    world = _axial(s["C"][p])
-    return world if s["x"].shape[1] == 2 else np.einsum("nji,nj->ni", s["F"][p], world)
-
-
-def _spin(s: State, p: np.ndarray) -> np.ndarray:
-    w = _axial(s["C"][p[:1]])[0]
-    return np.asarray(w[2]) if s["x"].shape[1] == 2 else w
-
-
-def _spin_vjp(s: State, p: np.ndarray, bar: np.ndarray) -> State:
-    flat = s["x"].shape[1] == 2
-    return {"C": _axial_vjp(np.array([[0.0, 0.0, float(bar)]]) if flat else np.reshape(bar, (1, 3)), s["x"].shape[1])}
-
-
-def _turning(s: State, p: np.ndarray) -> np.ndarray:
-    own = np.einsum("nij,nj->ni", s["inertia"][p], _local_spin(s, p))
-    return np.asarray(own[0, 2]) if s["x"].shape[1] == 2 else np.einsum("nij,nj->ni", s["F"][p], own)[0]
-
-
-QUANTITIES: dict[str, Quantity] = {
-    "position": Quantity("positions", "m", lambda s, p: s["x"][p], lambda s, p, bar: {"x": bar}),
-    "velocity": Quantity("velocities", "m/s", lambda s, p: s["v"][p], lambda s, p, bar: {"v": bar}),
-    "deformation": Quantity("deformation gradients", "1", lambda s, p: s["F"][p], lambda s, p, bar: {"F": bar}),
-    "center_of_mass": Quantity("centre of mass", "m", *_mean("x")),
-    "mean_velocity": Quantity("velocity of the centre of mass", "m/s", *_mean("v")),
-    "momentum": Quantity(
-        "linear momentum",
-        "kg m/s",
-        lambda s, p: np.sum(s["mass"][p][:, None] * s["v"][p], axis=0),
-        lambda s, p, bar: {"v": s["mass"][p][:, None] * bar, "mass": np.einsum("nd,d->n", s["v"][p], bar)},
-    ),
-    "kinetic_energy": Quantity("kinetic energy", "J", _kinetic, _kinetic_vjp, scalar=True),
-    "elastic_energy": Quantity("stored energy", "J", lambda s, p: np.asarray(np.sum(s["energy"][p])), scalar=True),
-    "mass": Quantity(
-        "mass",
-        "kg",
-        lambda s, p: np.asarray(np.sum(s["mass"][p])),
-        lambda s, p, bar: {"mass": np.full(len(p), bar)},
-        scalar=True,
-    ),
-}
-
-#: The same of everything together: sums, and the positions and velocities of all that has mass.
-WHOLE = QUANTITIES
-
-
-def _first(key: str) -> tuple[Callable, Callable]:
-    """``key`` of the only point there is, and its derivative."""
-    return lambda s, p: s[key][p[0]], lambda s, p, bar: {key: bar[None]}
-
-
-RIGID: dict[str, Quantity] = {
-    "position": Quantity("centre of mass", "m", *_first("x")),
-    "velocity": Quantity("velocity of the centre of mass", "m/s", *_first("v")),
-    "rotation": Quantity("rotation matrix", "1", *_first("F")),
-    "angular_velocity": Quantity("angular velocity", "rad/s", _spin, _spin_vjp),
-    "angular_momentum": Quantity("angular momentum about the centre of mass", "kg m²/s", _turning),
-    **{name: QUANTITIES[name] for name in ("momentum", "kinetic_energy", "mass")},
-}
-
-MARKER = {
-    "position": Quantity("place", "m", *_first("x")),
-    "velocity": Quantity("velocity", "m/s", *_first("v")),
-    "rotation": RIGID["rotation"],
-    "angular_velocity": RIGID["angular_velocity"],
-}
-
-
-def _only(key: str) -> tuple[Callable, Callable]:
-    """``key`` along a joint: a number where there is one degree of freedom."""
-
-    def value(s: State, p: np.ndarray) -> np.ndarray:
-        return s[key][p[0]] if len(p) == 1 else s[key][p]
-
-    return value, lambda s, p, bar: {key: np.reshape(bar, len(p))}
-
-
-JOINT = {
-    "position": Quantity("coordinate", "rad, m", *_only("q"), scalar=True),
-    "velocity": Quantity("rate", "rad/s, m/s", *_only("rate"), scalar=True),
-}
-
-#: Of springs and grains, and of regions of theirs.
-POINTS = {
-    name: QUANTITIES[name]
-    for name in ("position", "velocity", "center_of_mass", "mean_velocity", "momentum", "kinetic_energy", "mass")
-}
 
 #: What can be observed of an entry of each table, and of its parts.
 TABLES = {"bodies": QUANTITIES, "rigid": RIGID, "joints": JOINT, "springs": POINTS, "grains": POINTS}
@@ -199,10 +35,15 @@ def select(model: Model, path: str) -> tuple[Quantity, np.ndarray]:
         if path == "elastic_energy" and _springs(model):
             raise ValueError("'elastic_energy' is known of [bodies] only, not of springs and grains: name a body's")
         if path not in WHOLE:
-            whole = [n for n in names(model) if not n.startswith((*(f"{table}." for table in TABLES), "actuators."))]
+            tables = tuple(f"{name}." for name in (*TABLES, "actuators", "sensors"))
+            whole = [n for n in names(model) if not n.startswith(tables)]
             raise ValueError(f"{path!r} cannot be observed; {unknown('observable', path, whole)}")
         return WHOLE[path], model.massive
     table, parted = parts[0], PARTS.get(parts[0], "")
+    if table == "sensors" and len(parts) == 3 and parts[2] == "value":
+        if parts[1] not in model.sensors:
+            raise ValueError(f"{path!r}: {unknown('sensor', parts[1], model.sensors)}")
+        return sensor_quantity(model, parts[1])
     if not parted or len(parts) not in (3, 5) or (len(parts) == 5 and parts[2] != parted):
         raise ValueError(f"{path!r} cannot be observed; {unknown('observable', path, names(model))}")
     named = {piece.name: piece for piece in (*model.pieces.values(), *model.joints.values()) if piece.table == table}
@@ -210,8 +51,15 @@ def select(model: Model, path: str) -> tuple[Quantity, np.ndarray]:
         raise ValueError(f"{path!r}: {unknown('joint' if table == 'joints' else 'body', parts[1], named)}")
     piece = named[parts[1]]
     if len(parts) == 3:
+        if table == "joints" and parts[2] == "force":
+            if model.interface is not None or (model.rigid is not None and model.rigid.plan.closures):
+                why = "closed loops" if model.interface is None else "continua"
+                raise ValueError(f"{path!r}: what joints pass on is not known beside {why}")
+            return JOINT["force"], np.array([list(model.joints).index(parts[1])])
         if table == "joints" and len(piece.points) != 1 and (parts[2] == "position" or not len(piece.points)):
             raise ValueError(f"{path!r}: only hinges and slides have one; observe the rotation of the body instead")
+        if parts[2] == "contact_force":
+            refuse_contact_force(model, parts[1], path)
         return _quantity(path, parts[2], TABLES[table]), piece.points
     if parts[3] not in piece.regions:
         raise ValueError(f"{path!r}: {unknown(parted[:-1], parts[3], piece.regions)}")
@@ -232,6 +80,7 @@ def _quantity(path: str, name: str, of: dict[str, Quantity]) -> Quantity:
 def scalars(model: Model, path: str) -> list[str]:
     """What has a gradient near ``path``: the loss, the objectives, and numbers of the same body or region."""
     terms = ["loss", *(f"objectives.{term.name}" for term in model.judge.terms)] if model.judge.terms else []
+    terms += [f"sensors.{n}.value" for n in model.sensors if sensor_quantity(model, n)[0].scalar]
     where, table = path.rpartition(".")[0], path.split(".")[0]
     near = where + "." if table in PARTS else ""
     of = WHOLE if not near else REGIONS[table] if len(path.split(".")) == 5 else TABLES[table]
@@ -244,6 +93,7 @@ def names(model: Model) -> list[str]:
     if model.judge.terms:
         found += ["loss", *(f"objectives.{term.name}" for term in model.judge.terms)]
     found += [f"actuators.{a.name}.activation" for a in model.actuators.actuators]
+    found += [f"sensors.{name}.value" for name in model.sensors]
     for piece in (*model.pieces.values(), *(j for j in model.joints.values() if len(j.points) == 1)):
         where = f"{piece.table}.{piece.name}"
         found += [f"{where}.{q}" for q in TABLES[piece.table]]

@@ -11,6 +11,7 @@ from taichi_sim.compile.binding import Values
 from taichi_sim.compile.drives import Actuation, Driven, Quantified
 from taichi_sim.compile.family import Piece
 from taichi_sim.compile.judge import Term
+from taichi_sim.compile.quantity import Quantity as Observable
 from taichi_sim.core.errors import unknown
 from taichi_sim.objectives.objective import objectives as objective_kinds
 from taichi_sim.scene.fields.field import fields as field_kinds
@@ -83,8 +84,9 @@ def terms(
     actuators: list[str],
     values: Values,
     begin: np.ndarray,
+    sensors: dict[str, tuple[Observable, np.ndarray]],
 ) -> list[Term]:
-    """The objectives, with the points and the actuators (of those named) each looks at.
+    """The objectives, with the points, the actuators (of those named) and the sensors each looks at.
 
     ``values`` and ``begin`` (points, dim), positions, are those of the scene as built: choices that stay are made
     from them.
@@ -109,7 +111,11 @@ def terms(
         except ValueError as error:
             raise ValueError(f"objectives.{name}: {error}") from None
         running = objective.when == "running"
-        terms.append(Term(name, kind, parameters, chosen, columns, float(objective.weight), running, kept))
+        wanted = kind.senses(objective.parameters) if kind.senses else ""
+        read = {one: found for one, found in sensors.items() if fnmatch.fnmatchcase(one, wanted)}
+        if wanted not in ("", "*") and not read:
+            raise ValueError(f"objectives.{name}.sensor: {unknown('sensor', wanted, sensors)}")
+        terms.append(Term(name, kind, parameters, chosen, columns, float(objective.weight), running, kept, read))
     return terms
 
 

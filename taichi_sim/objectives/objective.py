@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from taichi_sim.core.errors import RolloutError
+from taichi_sim.core.errors import RolloutError, unknown
 from taichi_sim.core.given import Values, complete
 from taichi_sim.core.registry import Parameter, Registry
 
@@ -22,7 +22,8 @@ class Frame:
     ``time`` in s; ``index`` of the frame; ``position`` in m, ``velocity`` in m/s and ``rest`` (positions at time 0, m),
     each (particles, dim); ``activation`` of the objective's actuators, (actuators,); ``frame_dt`` in s; ``mass`` in kg,
     (particles,). Positions are continuous: through a periodic side they go on, they do not come back on the other one.
-    ``chosen`` is what the kind's ``choose`` found in the scene as built, ``None`` outside of a scene.
+    ``chosen`` is what the kind's ``choose`` found in the scene as built, ``None`` outside of a scene. ``sensors`` is
+    what the scene's sensors read, by name (those the kind ``senses``).
     """
 
     time: float
@@ -34,6 +35,7 @@ class Frame:
     frame_dt: float
     mass: np.ndarray
     chosen: Any = None
+    sensors: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def dim(self) -> int:
@@ -52,6 +54,7 @@ class Evaluation:
     parameters: dict[str, np.ndarray] = field(default_factory=dict)
     rest: np.ndarray | None = None
     mass: np.ndarray | None = None
+    sensors: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ class ObjectiveKind:
     ``load(params, folder)``, where a kind has one, reads what the parameters name in files. ``choose(params, rest)``,
     where a kind has one, makes a choice among particles that must not change with values, or the value would jump: it
     is made once, for the scene as built (``rest``: positions (particles, dim) of the start), and is ``frame.chosen``.
+    ``senses(params)``, where a kind has one, names the sensors that it reads, * allowed.
     """
 
     name: str
@@ -75,6 +79,7 @@ class ObjectiveKind:
     allowed: tuple[str, ...] = ("final", "running")
     load: Callable[[Values, Path], Values] | None = None
     choose: Callable[[Values, np.ndarray], Any] | None = None
+    senses: Callable[[Values], str] | None = None
 
     def prepare(self, params: Mapping[str, Any], folder: str | Path = ".") -> Values:
         """All parameters, defaults filled in and files (relative to ``folder``) read.
@@ -111,6 +116,9 @@ def _check_frame(frame: Frame) -> None:
         if not _finite(array):
             bad = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
             raise RolloutError(f"{name} of particle {bad} is not finite at t = {frame.time:g} s (frame {frame.index})")
+    for name, read in frame.sensors.items():
+        if not _finite(read):
+            raise RolloutError(f"sensor {name!r} is not finite at t = {frame.time:g} s (frame {frame.index})")
 
 
 def checked(what: str, evaluation: Evaluation, frame: Frame) -> Evaluation:
@@ -134,7 +142,20 @@ def checked(what: str, evaluation: Evaluation, frame: Frame) -> Evaluation:
         if not _finite(derivative):
             raise ValueError(f"{what}: the derivative by {name} is not finite {at}")
         setattr(result, name, derivative)
+    result.sensors = {name: _by_sensor(what, name, bar, frame) for name, bar in evaluation.sensors.items()}
     return result
+
+
+def _by_sensor(what: str, name: str, bar: Any, frame: Frame) -> np.ndarray:
+    if name not in frame.sensors:
+        raise ValueError(f"{what} returned a derivative by {unknown('sensor', str(name), frame.sensors)}")
+    bar = _numbers(what, f"derivative by sensor {name!r}", bar)
+    if bar.shape != frame.sensors[name].shape:
+        expected = frame.sensors[name].shape
+        raise ValueError(f"{what}: the derivative by sensor {name!r} has shape {bar.shape}, must be {expected}")
+    if not _finite(bar):
+        raise ValueError(f"{what}: the derivative by sensor {name!r} is not finite at t = {frame.time:g} s")
+    return bar
 
 
 def _finite(array: np.ndarray) -> bool:

@@ -17,6 +17,7 @@ from taichi_sim.scene.paths import joint_entries
 from taichi_sim.scene.presets import resolve_material
 from taichi_sim.scene.schema import (
     Actuator,
+    Attachment,
     Body,
     Domain,
     Grains,
@@ -32,6 +33,7 @@ from taichi_sim.scene.schema import (
     vector,
     wall_names,
 )
+from taichi_sim.scene.sensors import check_sensor
 from taichi_sim.scene.shapes.shape import check_shape
 
 #: Largest number of grid nodes: cell numbers are packed into 27 bits.
@@ -66,10 +68,14 @@ def check(scene: Scene, context: Context) -> None:
     for name, joint in scene.joints.items():
         _joint(scene, context, f"joints.{name}", joint)
     _trees(scene, context)
+    for name, attachment in scene.attachments.items():
+        _attachment(scene, context, f"attachments.{name}", attachment)
     for name, springs in scene.springs.items():
         _springs(scene, context, f"springs.{name}", springs)
+        _apart(context, f"springs.{name}", springs.no_contact, [*scene.bodies, *scene.rigid])
     for name, grains in scene.grains.items():
         _grains(scene, context, f"grains.{name}", grains)
+        _apart(context, f"grains.{name}", grains.no_contact, [*scene.bodies, *scene.rigid])
     for name, obstacle in scene.obstacles.items():
         _shape(context, f"obstacles.{name}.shape", obstacle.shape, bounded=False)
         _friction(context, f"obstacles.{name}", obstacle)
@@ -183,8 +189,12 @@ def _rigid(scene: Scene, context: Context, path: str, rigid: Rigid) -> None:
                 context.add(f"{path}.{key}", "a fixed body has none", getattr(rigid, key))
         if scene.joints:
             context.add(f"{path}.fixed", "is for scenes without joints; tie the body to the world by a fixed joint")
-    for i, other in enumerate(rigid.no_contact):
-        names = [*scene.rigid, *scene.bodies]
+    _apart(context, path, rigid.no_contact, [*scene.rigid, *scene.bodies, *scene.springs, *scene.grains])
+
+
+def _apart(context: Context, path: str, patterns: list[str], names: list[str]) -> None:
+    """Every pattern of ``no_contact`` means something."""
+    for i, other in enumerate(patterns):
         if not fnmatch.filter(names, other) and context.ok(f"{path}.no_contact"):
             context.add(f"{path}.no_contact[{i}]", unknown("body", other, names), other)
 
@@ -259,6 +269,18 @@ def _joint(scene: Scene, context: Context, path: str, joint: Joint) -> None:
         context.add(f"{path}.lower", f"must be below upper = {float(joint.upper):g}", joint.lower)
 
 
+def _attachment(scene: Scene, context: Context, path: str, attachment: Attachment) -> None:
+    to = attachment.to
+    if to is not None and to not in scene.rigid and context.ok(f"{path}.to", f"rigid.{to}"):
+        context.add(f"{path}.to", unknown("rigid body", to, scene.rigid), to)
+    nothing = not (scene.bodies or scene.springs or scene.grains)
+    if attachment.body is not None and nothing and context.ok(f"{path}.body", "bodies", "springs", "grains"):
+        context.add(
+            f"{path}.body", "there is no [bodies.NAME], [springs.NAME] or [grains.NAME] to hold", attachment.body
+        )
+    _reference(scene, context, path, attachment.body, attachment.region, ("bodies", "springs", "grains"))
+
+
 def _trees(scene: Scene, context: Context) -> None:
     """Every body hangs on at most one joint, and none on itself."""
     if not context.ok("joints", "rigid"):
@@ -317,7 +339,7 @@ def _profile(context: Context, path: str, profile: Profile) -> None:
 
 
 def _driven(scene: Scene, context: Context) -> None:
-    """References and signals of fields, actuators and objectives."""
+    """References and signals of fields, actuators, sensors and objectives."""
     for name, field in scene.fields.items():
         if field.signal is not None:
             check_signal(scene, context, f"fields.{name}.signal", field.signal)
@@ -334,6 +356,8 @@ def _driven(scene: Scene, context: Context) -> None:
             else:
                 if kinds("actuator").get(actuator.kind).drives == "body" and np.any(load.stress):
                     _fibres(scene, context, path, actuator)
+    for name, sensor in scene.sensors.items():
+        check_sensor(scene, context, f"sensors.{name}", sensor)
     for name, objective in scene.objectives.items():
         path = f"objectives.{name}"
         _reference(scene, context, path, objective.body, objective.region)
@@ -429,6 +453,9 @@ def _objective(scene: Scene, context: Context, path: str, objective: Objective) 
     except ValueError as error:
         context.cause = error.__cause__ or context.cause
         context.add(path, str(error))
+    sensor = objective.parameters.get("sensor")
+    if isinstance(sensor, str) and sensor not in scene.sensors and context.ok(f"sensors.{sensor}"):
+        context.add(f"{path}.sensor", unknown("sensor", sensor, scene.sensors), sensor)
     driven = objective.parameters.get("actuators")
     if isinstance(driven, str) and not fnmatch.filter(scene.actuators, driven) and context.ok("actuators"):
         context.add(f"{path}.actuators", unknown("actuator", driven, scene.actuators), driven)

@@ -15,7 +15,7 @@ from taichi_sim.scene.schema import Scene, Signal
 from taichi_sim.scene.toml import parse
 
 #: Tables whose entries have names given by the user.
-_NAMED = ("materials", "bodies", "obstacles", "fields", "actuators", "objectives", "regions", "design")
+_NAMED = ("materials", "bodies", "obstacles", "fields", "actuators", "sensors", "objectives", "regions", "design")
 
 
 def parse_assignment(text: str, option: str = "--set") -> tuple[str, Any]:

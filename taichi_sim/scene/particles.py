@@ -1,5 +1,6 @@
 """Springs and grains of a scene as geometry: points, what joins them, radii, and which of them are held."""
 
+import fnmatch
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -68,6 +69,10 @@ class Cluster:
         if kind == "cloth":  # corners of a cell: along neither side, the second, the first, both
             return np.concatenate([cells[:, [0, 2, 3]], cells[:, [0, 3, 1]]])
         return cells if kind == "mesh" else np.zeros((0, 3), np.int64)
+
+    def avoids(self, other: str) -> bool:
+        """Whether it passes through the body called ``other``."""
+        return any(fnmatch.fnmatchcase(other, pattern) for pattern in self.table.no_contact)
 
     @property
     def touches(self) -> bool:

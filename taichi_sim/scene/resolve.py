@@ -72,6 +72,8 @@ def resolve(scene: Scene) -> Scene:
     for actuator in full_scene.actuators.values():
         actuator.parameters = complete(kinds("actuator").get(actuator.kind).parameters, actuator.parameters, dim)
         actuator.signal = _signal(actuator.signal)
+    for sensor in full_scene.sensors.values():
+        _arrays(sensor, dim, "direction", "point")
     for objective in full_scene.objectives.values():
         kind = kinds("objective").get(objective.kind)
         objective.parameters = kind.prepare(objective.parameters, scene.folder or ".")

@@ -1,5 +1,6 @@
 """Rigid bodies of a scene as geometry: volume, centre, moments, and the simple pieces that touch."""
 
+import fnmatch
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,10 @@ class RigidGeometry:
     pivot: np.ndarray
     moments: np.ndarray
     pieces: tuple[Piece, ...]
+
+    def avoids(self, other: str) -> bool:
+        """Whether it passes through what is called ``other``."""
+        return any(fnmatch.fnmatchcase(other, pattern) for pattern in self.table.no_contact)
 
     def surface(self) -> Surface:
         """Outline before the pose, for drawing."""

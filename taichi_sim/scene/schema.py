@@ -15,11 +15,13 @@ import msgspec
 import numpy as np
 
 from taichi_sim.scene.declare import other, real
+from taichi_sim.scene.sensors import SENSORS
 
 FORMAT = 1
 WALL_KINDS = ("sticky", "slip", "separate", "periodic")
 OBSTACLE_KINDS = ("sticky", "slip", "separate")
 JOINT_KINDS = ("hinge", "prismatic", "ball", "fixed", "free")
+ATTACHMENT_KINDS = ("weld",)
 AXES = "xyz"
 
 #: A number, a (nested) list of numbers, or an array.
@@ -127,6 +129,10 @@ class Domain(Table, kw_only=True):
         return tuple(int(n) for n in np.rint(extent / self.step()))
 
 
+#: Contact-gradient policies (``solvers.rigid.softening``, which says when to use which).
+CONTACT_GRADIENTS = ("exact", "event", "smoothed", "distance")
+
+
 class SolverSettings(Table, kw_only=True):
     """How time and space are stepped. Nothing here needs to be given."""
 
@@ -139,6 +145,15 @@ class SolverSettings(Table, kw_only=True):
     ] = 0.5
     sort_every: Annotated[int, other("int", "substeps between sorts of the particles", low=1)] = 10
     partitions: Annotated[int, other("int", "private grid copies (decides the bits)", low=1, high=64)] = 2
+    contact_gradient: Annotated[
+        str,
+        other(
+            "choice",
+            "law of rigid contact in the backward sweep: the simulated one (exact; event: of bodies that rebound), a "
+            "softer one (smoothed), or one that already pushes before touch (distance)",
+            choices=CONTACT_GRADIENTS,
+        ),
+    ] = "exact"
 
 
 class Material(Kinded, kw_only=True):
@@ -273,6 +288,20 @@ class Joint(Table, kw_only=True):
     loop_turning: Annotated[Real, real("N m", "of a loop's attitude", scale="log", **POSITIVE)] = 1e4
 
 
+class Attachment(Table, kw_only=True):
+    """Holds a body, springs or grains, or a region of them, on a rigid body: their particles keep the place in it that
+    they have at the start.
+
+    Both ways: the rigid body carries what hangs on it. What is held touches no rigid body. A rod whose end is held is a
+    spring to that place.
+    """
+
+    kind: Annotated[str, other("choice", "how it holds", choices=ATTACHMENT_KINDS)] = "weld"
+    body: Annotated[str, other("path", "name of a body, springs or grains", refers="bodies")]
+    region: Annotated[str | None, other("path", "region of the body; default: all of it", refers="regions")] = None
+    to: Annotated[str, other("path", "rigid body, a link of an arm for instance", refers="rigid")]
+
+
 class Springs(Kinded, kw_only=True):
     """A network of point masses joined by springs. ``kind`` and its entries: see ``taichi-sim list``.
 
@@ -306,6 +335,9 @@ class Springs(Kinded, kw_only=True):
         Real | None, real("N/m, Pa", "of a contact, by the law of the grains", scale="log", **POSITIVE)
     ] = None
     contact_damping: Annotated[Real, real("s/m", "Hunt-Crossley damping of a contact", **NONNEGATIVE)] = 2.0
+    no_contact: Annotated[
+        list[str], other("text", "[bodies] and [rigid] they pass through, * for any", shape=("any",))
+    ] = []
     color: Annotated[Real | None, real("1", "red, green, blue", 3, differentiable=False, low=0.0, high=1.0)] = None
     regions: dict[str, Region] = {}
 
@@ -342,6 +374,9 @@ class Grains(Table, kw_only=True):
     rotation: Annotated[Real, real("rad", "turn about the centre of mass", "rotation")] = 0.0
     velocity: Annotated[Real, real("m/s", "initial velocity", "dim", also=(("any", "dim"),))] = 0.0
     angular_velocity: Annotated[Real, real("rad/s", "initial turn about the centre of mass", "rotation")] = 0.0
+    no_contact: Annotated[
+        list[str], other("text", "[bodies] and [rigid] they pass through, * for any", shape=("any",))
+    ] = []
     color: Annotated[Real | None, real("1", "red, green, blue", 3, differentiable=False, low=0.0, high=1.0)] = None
     regions: dict[str, Region] = {}
 
@@ -376,6 +411,24 @@ class Actuator(Kinded, kw_only=True):
     body: Annotated[str | None, other("path", "name of a body, springs or grains", refers="bodies")] = None
     joint: Annotated[str | None, other("path", "name of a joint, for motors", refers="joints")] = None
     region: Annotated[str | None, other("path", "region of the body; default: all of it", refers="regions")] = None
+
+
+class Sensor(Table, kw_only=True):
+    """What is measured of rigid bodies and joints: the observable ``sensors.NAME.value``, for objectives too."""
+
+    kind: Annotated[str, other("choice", "what it reads", choices=tuple(SENSORS))]
+    body: Annotated[str | None, other("path", "rigid body that carries it", refers="rigid")] = None
+    marker: Annotated[str | None, other("path", "marker of the body; default: its centre of mass")] = None
+    joint: Annotated[str | None, other("path", "joint it sits on", refers="joints")] = None
+    direction: Annotated[
+        Real | None, real("1", "of a ray, in the body's axes, any length", "dim", differentiable=False)
+    ] = None
+    range: Annotated[float, real("m", "what a ray reads where it meets nothing", differentiable=False, **POSITIVE)] = (
+        10.0
+    )
+    point: Annotated[Real | None, real("m", "place of the world a distance is to", "dim", differentiable=False)] = None
+    target: Annotated[str | None, other("path", "rigid body a distance is to", refers="rigid")] = None
+    target_marker: Annotated[str | None, other("path", "its marker; default: its centre of mass")] = None
 
 
 class Objective(Kinded, kw_only=True):
@@ -441,11 +494,13 @@ class Scene(Table, kw_only=True):
     bodies: dict[str, Body] = {}
     rigid: dict[str, Rigid] = {}
     joints: dict[str, Joint] = {}
+    attachments: dict[str, Attachment] = {}
     springs: dict[str, Springs] = {}
     grains: dict[str, Grains] = {}
     obstacles: dict[str, Obstacle] = {}
     fields: dict[str, Field] = {}
     actuators: dict[str, Actuator] = {}
+    sensors: dict[str, Sensor] = {}
     objectives: dict[str, Objective] = {}
     design: list[Design] = []
     camera: Camera = msgspec.field(default_factory=Camera)

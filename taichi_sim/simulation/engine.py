@@ -2,20 +2,22 @@
 
 import inspect
 import logging
-from collections.abc import Callable, ItemsView, Iterable, Sequence
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from taichi_sim import runtime as taichi_runtime
 from taichi_sim.compile import observe
 from taichi_sim.compile.binding import Values
+from taichi_sim.compile.contact_table import joined_tables
 from taichi_sim.compile.continuum import diagnose
 from taichi_sim.compile.continuum.doubts import Collapse, Overlaps
 from taichi_sim.compile.continuum.resolution import resolution_notes
-from taichi_sim.compile.family import Family, State, add
+from taichi_sim.compile.coupling.touched import pair_impulses
+from taichi_sim.compile.family import FELT, Family, State, add
 from taichi_sim.compile.judge import Term
 from taichi_sim.compile.model import Model, compile_scene
 from taichi_sim.core.errors import RolloutError, unknown
@@ -27,6 +29,7 @@ from taichi_sim.scene.load import from_dict
 from taichi_sim.scene.schema import Scene
 from taichi_sim.simulation.turns import exclusive
 from taichi_sim.simulation.world import World
+from taichi_sim.solvers.coupling.sphere_stepper import SpheresTrouble
 from taichi_sim.solvers.coupling.stepper import CouplingTrouble
 from taichi_sim.solvers.mpm.solver import Trouble
 from taichi_sim.solvers.particles.solver import ParticlesTrouble
@@ -42,7 +45,7 @@ TROUBLES = {Trouble: "continuum", RigidTrouble: "rigid", ParticlesTrouble: "part
 
 #: What a state is seen as, and what of it has adjoints: of points, and of joints.
 STATE = ("x", "v", "C", "F")
-ALONG = ("q", "rate")
+ALONG = ("q", "rate", "effort", "reaction", "range")
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,9 @@ class Engine:
         self._world = self._make_world(plain_launches)
         self._timeline = Timeline(self._world, self.schedule, [])
         self._final: State | None = None
+        self._final_slot = 0  # where the solvers hold it, if nothing has swept over it
+        self._swept = False
+        self._final_felt: State = {}
         self._losses: dict[str, np.ndarray] = {}
         self._gradients: Values = {}
         self._user_arrays: dict[str, ti.Ndarray] = {}
@@ -137,14 +143,19 @@ class Engine:
             name: family.make(self._runtime, self.model.substeps, self.frames, segment, plain)
             for name, family in self.model.families.items()
         }
-        if joint is None:
-            return World(solvers)
-        return World(solvers, joint.make(solvers["continuum"], solvers["rigid"], segment, plain))
+        link, coupling, spheres = self.model.meeting, None, None
+        if joint is not None:
+            coupling = joint.make(solvers[joint.host], solvers["rigid"], segment, plain)
+        if link is not None:
+            spheres = link.make(solvers["continuum"], solvers["particles"], segment, plain)
+        return World(solvers, coupling, "" if joint is None else joint.host, spheres)
 
     def _costs(self) -> Costs:
         parts = [family.costs(self.precision, self.frames) for family in self.model.families.values()]
         if self.model.interface is not None:
             parts.append(self.model.interface.costs())
+        if self.model.meeting is not None:
+            parts.append(self.model.meeting.costs(self.precision))
         return Costs(sum(c.fixed for c in parts), sum(c.stored for c in parts), sum(c.snapshot for c in parts))
 
     # ---- what it is ----
@@ -256,7 +267,9 @@ class Engine:
         record: "bool | Sequence[str]",
         progress: Callable[[int, int], None] | None = None,
         slack: float = 1e-6,
+        felt: bool = False,
     ) -> None:
+        """``felt``: what is felt in steps may get an adjoint."""
         world = self._alive()
         paths = [] if isinstance(record, bool) else texts("record", record)
         record = bool(record)
@@ -269,9 +282,12 @@ class Engine:
             family.check(self._values, parts[name])
             family.apply(self._values, world.solvers[name])
             first |= world.named(name, family.first(self._values, parts[name]))
-        if self.model.interface is not None and world.coupling is not None:
-            self.model.interface.skins.apply(self._values, world.coupling)
+        self.model.check_start(self._values, parts)
         start = self._joined(parts.values())
+        if self.model.interface is not None and world.coupling is not None:
+            self.model.interface.apply(self._values, start, world.coupling)
+        if self.model.meeting is not None and world.spheres is not None:
+            self.model.meeting.apply(self._values, world.spheres)
         soft = self.model.continuum
         if soft is not None:
             found = self._overlaps.notes(self._values, parts["continuum"]["x"])
@@ -280,7 +296,7 @@ class Engine:
         self._mass = np.concatenate([family.masses(self._values) for _, family in self._families()], axis=1)
         self._inertia = self._inertias()
         self._losses = {t.name: np.zeros(self.envs) for t in terms}
-        self._final = None
+        self._final, self._final_felt = None, {}
         collapse = Collapse(soft.matter.bodies if soft else [])
         self._doubt([])
         frames, turned = self.recorded, self.turned = [], []
@@ -295,26 +311,31 @@ class Engine:
             if watched:
                 seen = self._seen(k)
                 collapse.look(seen["F"], self.frame_dt * f)
+                seen |= self._felt(k, {name for quantity, _ in watched.values() for name in quantity.reads})
                 states = [self._observed_state(seen, e, watched) for e in range(self.envs)]
                 for path, (quantity, points) in watched.items():
                     traces[path].append(np.stack([quantity.value(s, points) for s in states]))
             if f == self.horizon:
-                self._final = self._seen(k)
+                self._final, self._final_slot, self._swept = self._seen(k), k, False
                 if soft is not None:
                     final = {name: self._final[name][:, soft.points] for name in STATE}
                     diagnose.check_final(soft, final, self.horizon * self.substeps)
                 collapse.look(self._final["F"], self.frame_dt * f)
-            for name, value in self.model.judge.measure(terms, f, state, self._values).items():
+            sensed = self._sensed(k, terms) if f else []
+            for name, value in self.model.judge.measure(terms, f, state, self._values, sensed).items():
                 self._losses[name] += value
             if progress is not None:
                 progress(t, self.horizon * self.substeps)
 
         self._timeline.events = self._events(terms, record or progress is not None)
+        self._timeline.apart = felt or any(term.reads for term in terms)
         try:
             with off_tape():
                 self._timeline.run(first, look, taped)
         except CouplingTrouble as trouble:
-            raise RolloutError(f"rigid bodies and continua, {trouble}") from None
+            raise RolloutError(f"rigid bodies and what touches them, {trouble}") from None
+        except SpheresTrouble as trouble:
+            raise RolloutError(f"continua and what touches them, {trouble}") from None
         except tuple(TROUBLES) as trouble:
             name = TROUBLES[type(trouble)]
             raise self.model.families[name].explain(world.solvers[name], trouble, self._values) from None
@@ -363,8 +384,44 @@ class Engine:
         """All there is to be seen of slot ``k``."""
         found = self._look(k, STATE)
         if self.model.joints and self.model.rigid is not None:
-            found |= self.model.rigid.look(self._alive().solvers["rigid"], k, ALONG)
+            found |= self.model.rigid.look(self._alive().solvers["rigid"], k, ("q", "rate"))
         return found
+
+    def _felt(self, k: int, names: Iterable[str]) -> State:
+        """What ``names`` of FELT were in the step to slot ``k``, over all points; 0 where nothing can be felt."""
+        out: State = {}
+        names = tuple(names)
+        for name, family in self._families() if names else ():
+            for key, value in family.feel(self._alive().solvers[name], k, names).items():
+                if key in ALONG:
+                    out[key] = value
+                else:
+                    whole = out.setdefault(key, np.zeros((self.envs, self.n, value.shape[2])))
+                    whole[:, family.points] = value
+        return out
+
+    def _sensed(self, k: int, terms: Iterable[Term]) -> list[State]:
+        """Of every environment, what the sensors that ``terms`` read are made of, in slot ``k``."""
+        reading = [term for term in terms if term.sensors]
+        if not reading:
+            return []
+        seen = self._seen(k) | self._felt(k, set().union(*(term.reads for term in reading)))
+        return [self._observed_state(seen, e, ()) for e in range(self.envs)]
+
+    def _felt_last(self, names: Iterable[str]) -> State:
+        """The same of the last step. What is in memory may be another part of the rollout by now: then it is run
+        again."""
+        names = set(names)
+        if not names <= set(self._final_felt):
+            self._back_in_memory()
+            self._final_felt |= self._felt(self._final_slot, names - set(self._final_felt))
+        return {name: self._final_felt[name] for name in names}
+
+    def _back_in_memory(self) -> None:
+        """Make what the solvers hold the end of the rollout, where something has swept over it."""
+        if self._swept:
+            with off_tape():
+                self._forward(self.model.judge.terms, False, False)
 
     def _inertias(self) -> np.ndarray | None:
         """(envs, points, 3, 3) moments of inertia of points that have any; ``None`` where none has."""
@@ -418,6 +475,18 @@ class Engine:
             return [t for t in terms if t.name == name]
         return None
 
+    def _contacts(self) -> np.ndarray:
+        """Table of the contacts of the last step."""
+        if self.model.rigid is None:
+            raise ValueError("'contacts' are those of rigid bodies: the scene has no [rigid.NAME]")
+        self._back_in_memory()
+        world, k = self._alive(), self._final_slot
+        found = self.model.rigid.contacts(world.solvers["rigid"], k)
+        matter = {"continuum": self.model.continuum, "particles": self.model.particle}.get(world.host)
+        if world.coupling is None or matter is None:
+            return found
+        return joined_tables(found, pair_impulses(world.coupling, matter, self.model.rigid, k))
+
     def _value(self, of: str) -> np.ndarray:
         terms = self._terms_of(of)
         if terms is not None:
@@ -428,7 +497,8 @@ class Engine:
 
     def _final_state(self, env: int, path: str) -> dict[str, np.ndarray]:
         assert self._final is not None
-        return self._observed_state(self._final, env, [path])
+        reads = observe.select(self.model, path)[0].reads
+        return self._observed_state(self._final | self._felt_last(reads), env, [path])
 
     def _observed_state(self, arrays: State, env: int, paths: Iterable[str]) -> dict[str, np.ndarray]:
         """What the observables ``paths`` see of one environment; ``arrays`` x, v, C, F (envs, points, …)."""
@@ -462,20 +532,24 @@ class Engine:
         weighted = [(t, cotangent * (t.weight if of == "loss" else 1.0)) for t in (terms or [])]
         seeds: dict[str, np.ndarray] = {}
         if terms is None:
-            quantity, points = observe.select(self.model, of)
-            if quantity.vjp is None:
-                raise ValueError(f"{of!r} has no derivative")
-            seeds = {k: np.zeros(v.shape) for k, v in (self._final or {}).items()}
-            seeds["mass"] = np.zeros(self._mass.shape)
-            if self._inertia is not None:
-                seeds["inertia"] = np.zeros(self._inertia.shape)
-            for e in range(self.envs):
-                for key, bar in quantity.vjp(self._final_state(e, of), points, cotangent[e]).items():
-                    seeds[key][e, points] += bar
+            self._add_seeds(seeds, of, cotangent)
         return self._sweep(weighted, seeds)
+
+    def _add_seeds(self, seeds: State, of: str, cotangent: np.ndarray) -> None:
+        """Add the adjoint of the final state from that of an observable, (envs, …)."""
+        quantity, points = observe.select(self.model, of)
+        if quantity.vjp is None:
+            raise ValueError(f"{of!r} has no derivative")
+        for e in range(self.envs):
+            state = self._final_state(e, of)
+            for key, bar in quantity.vjp(state, points, cotangent[e]).items():
+                if key not in seeds:
+                    seeds[key] = np.zeros((self.envs, *state[key].shape))
+                seeds[key][e, points] += bar
 
     def _sweep(self, terms: list[tuple[Term, np.ndarray]], seeds: dict[str, np.ndarray]) -> Values:
         world = self._alive()
+        self._swept = True
         world.clear_adjoints()
         for _, family in self._families():
             family.forget()
@@ -485,34 +559,58 @@ class Engine:
         rest_bar, mass_bar = np.zeros(self._rest.shape), seeds.pop("mass", np.zeros(self._mass.shape))
         inertia_bar = seeds.pop("inertia", None)
 
-        def add_adjoints(k: int, bars: State) -> None:
+        def shares(bars: State) -> Iterator[tuple[Any, Family, State]]:
+            """Solvers, families, and what of ``bars`` is theirs and not zero."""
             for name, family in self._families():
                 mine = {key: bar[:, family.points] for key, bar in bars.items() if key not in ALONG}
                 if name == "rigid":
                     mine |= {key: bar for key, bar in bars.items() if key in ALONG}
                 if any(bar.any() for bar in mine.values()):
-                    family.enter(world.solvers[name], k, mine)
+                    yield world.solvers[name], family, mine
 
-        def enter(t: int, k: int) -> None:
+        def add_adjoints(k: int, bars: State) -> None:
+            for solver, family, mine in shares({key: bar for key, bar in bars.items() if key not in FELT}):
+                family.enter(solver, k, mine)
+
+        def add_felt(k: int, bars: State, late: bool) -> None:
+            for solver, family, mine in shares({key: bar for key, bar in bars.items() if key in FELT}):
+                family.enter_felt(solver, k, mine, late)
+
+        def enter(t: int, k: int) -> Callable[[], None] | None:
             f = t // self.substeps
+            felt: State = {}
             if f == self.horizon:
                 add_adjoints(k, seeds)
-            bars = self.model.judge.seed(terms, f, self._state(k), self._values, total) if terms else None
+                felt = {key: bar for key, bar in seeds.items() if key in FELT and bar.any()}
+            bars = None
+            if terms:
+                sensed = self._sensed(k, [term for term, _ in terms]) if f else []
+                bars = self.model.judge.seed(terms, f, self._state(k), self._values, total, sensed)
             if bars is not None:
                 add_adjoints(k, {"x": bars.x, "v": bars.v})
+                add_adjoints(k, bars.sensed)
+                felt |= {key: bar for key, bar in bars.sensed.items() if key in FELT and bar.any()}
                 rest_bar[...] += bars.rest
                 mass_bar[...] += bars.mass
                 actuators.activation_bar[...] += bars.activation
+            if not felt or k == 0:
+                return None
+            add_felt(k, felt, late=True)
+            return lambda: add_felt(k, felt, late=False)
 
         with off_tape():
             self._timeline.backward(enter)
         add_adjoints(0, {"x": rest_bar})
+        if self.model.interface is not None and world.coupling is not None:
+            add_adjoints(0, self.model.interface.start_bars(self.start, world.coupling))
         for name, family in self._families():
             p = family.points
             add(total, family.pullback(self._values, world.solvers[name]))
             inertia = None if inertia_bar is None else inertia_bar[:, p]
             add(total, family.pullback_mass(self._values, mass_bar[:, p], inertia))
         if self.model.interface is not None and world.coupling is not None:
-            add(total, self.model.interface.skins.pullback(self._values, world.coupling))
+            add(total, self.model.interface.pullback(self._values, world.coupling))
+        if self.model.meeting is not None and world.spheres is not None:
+            add(total, self.model.meeting.pullback(self._values, world.spheres))
         add(total, actuators.pullback(self._values))
         return total

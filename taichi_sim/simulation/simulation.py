@@ -16,9 +16,11 @@ from taichi_sim.core.errors import short, unknown
 from taichi_sim.core.given import real_numbers, text
 from taichi_sim.io.hashing import state_hash
 from taichi_sim.scene.paths import design_variables
+from taichi_sim.simulation.audit import Ledger
 from taichi_sim.simulation.mechanism import Mechanism
 from taichi_sim.simulation.quantities import Quantities
 from taichi_sim.simulation.turns import exclusive, waiting
+from taichi_sim.simulation.watch import Watch
 from taichi_sim.timeline.tape import on_tape, open_tape, recording
 
 #: Relative step of a central difference: about the cube root of the precision's rounding.
@@ -98,6 +100,41 @@ class Simulation(Quantities):
         """
         self._run(record, progress)
 
+    @exclusive
+    def audit(
+        self, record: "bool | Sequence[str]" = False, progress: Callable[[int, int], None] | None = None
+    ) -> Ledger:
+        """Run the rollout, to the same bits as :meth:`run`, and balance momentum and energy over every substep.
+
+        Slower than :meth:`run`: every substep is read on the host. ``RuntimeError`` inside a ``ti.ad.Tape``; raises
+        otherwise as :meth:`run`.
+        """
+        world, ledger, at = self._alive(), Ledger(self.precision), 0
+        if recording():
+            raise RuntimeError("audit() inside a ti.ad.Tape is not differentiated; call it outside, run() within")
+
+        def stored(k: int) -> np.ndarray:
+            soft = self.model.continuum
+            assert soft is not None
+            F = soft.look(world.solvers["continuum"], k, ("F",))["F"]
+            return np.array([self._energy(F, e).sum() for e in range(self.envs)])
+
+        watch = Watch(world, stored)
+
+        def look(k: int) -> None:
+            nonlocal at
+            ledger.add(at * self.dt, watch.read(k))
+            at += 1
+
+        world.watch = look
+        try:
+            self._forward(self.model.judge.terms, False, record, progress)
+        finally:
+            world.watch = None
+            watch.close()
+        self._fill_user_arrays()
+        return ledger
+
     def _run(self, record: "bool | Sequence[str]", progress: Callable[[int, int], None] | None) -> None:
         self._alive()
         if not recording():
@@ -107,7 +144,8 @@ class Simulation(Quantities):
 
         def forward() -> None:
             self._tape, self._gradients = open_tape(), {}  # should it break off, there are none
-            self._forward(self.model.judge.terms, True, record, progress)
+            felt = any(observe.select(self.model, path)[0].reads for path in self._user_arrays)
+            self._forward(self.model.judge.terms, True, record, progress, felt=felt)
             self._fill_user_arrays()
 
         on_tape(forward, self._backward_from_arrays)
@@ -212,9 +250,8 @@ class Simulation(Quantities):
 
     def _value_after_forward(self, of: str) -> tuple[np.ndarray, tuple[int, ...]]:
         terms = self._terms_of(of)
-        if terms is None:
-            observe.select(self.model, of)
-        self._forward(terms or [], True, False)
+        felt = terms is None and bool(observe.select(self.model, of)[0].reads)
+        self._forward(terms or [], True, False, felt=felt)
         value = self._value(of)
         return value, value.shape[1:]
 
@@ -258,9 +295,14 @@ class Simulation(Quantities):
         """Value of an observable after the last run (which is made if there was none).
 
         ``bodies.B.position`` and the like (see ``compile.observe``), ``loss``, ``objectives.NAME``,
-        ``actuators.NAME.activation`` (frames,).
+        ``actuators.NAME.activation`` (frames,). ``contacts`` is a table of what touched in the last step: a structured
+        array with a row for each contact of a rigid body, and one for all of its contacts with a continuum
+        (``compile.contact_table``).
         """
         self._alive()
+        if path == "contacts":
+            self._ensure_run()
+            return self._contacts()
         if text("an observable", path).startswith("actuators.") and path.endswith(".activation"):
             names = [a.name for a in self.model.actuators.actuators]
             name = path.split(".")[1]

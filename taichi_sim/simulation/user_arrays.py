@@ -5,11 +5,15 @@ from collections.abc import Iterable
 import numpy as np
 
 from taichi_sim.compile import observe
+from taichi_sim.compile.sensors import numbers_of
 from taichi_sim.core.given import text
 from taichi_sim.runtime import ti
 from taichi_sim.simulation.engine import Engine
 from taichi_sim.simulation.turns import exclusive
 from taichi_sim.timeline.tape import off_tape
+
+#: What of points there are arrays of, and its name in the state.
+KEYS = {"position": "x", "velocity": "v", "deformation": "F"}
 
 
 class UserArrays(Engine):
@@ -17,7 +21,8 @@ class UserArrays(Engine):
 
     @exclusive
     def array(self, path: str) -> ti.Ndarray:
-        """Final-frame ``position``, ``velocity`` or ``deformation`` of a body as a Taichi ndarray with a gradient.
+        """Final-frame ``position``, ``velocity`` or ``deformation`` of a body, or ``sensors.NAME.value``, as a Taichi
+        ndarray with a gradient.
 
         :meth:`Simulation.run` fills it and zeroes its gradient; inside a ``ti.ad.Tape`` what a loss leaves in ``.grad``
         is carried back, and :meth:`Simulation.gradient` gives the result.
@@ -25,9 +30,17 @@ class UserArrays(Engine):
         self._alive()
         if text("an observable", path) not in self._user_arrays:
             quantity, particles = observe.select(self.model, path)
-            if path.split(".")[-1] not in ("position", "velocity", "deformation"):
+            if path.startswith("sensors."):
+                read = numbers_of(quantity, particles, self.dim)
+                with off_tape():
+                    shape = read if self.envs == 1 else (self.envs, *read)
+                    self._user_arrays[path] = ti.ndarray(self._runtime.real, shape, needs_grad=True)
+                    self._fill_user_arrays([path])
+                return self._user_arrays[path]
+            if path.split(".")[-1] not in KEYS:
                 raise ValueError(
-                    f"{path!r}: of {quantity.doc} there is no array, only of position, velocity, deformation"
+                    f"{path!r}: of {quantity.doc} there is no array, only of position, velocity, deformation, and of "
+                    "sensors"
                 )
             shape = (len(particles),) if self.envs == 1 else (self.envs, len(particles))
             real, dim = self._runtime.real, self.dim
@@ -43,9 +56,12 @@ class UserArrays(Engine):
         with off_tape():
             for path in self._user_arrays if paths is None else paths:
                 array = self._user_arrays[path]
-                if self._final is not None:
+                if self._final is not None and path.startswith("sensors."):
+                    read = np.asarray(self._drop(self._value(path)), self._number())
+                    array.from_numpy(np.ascontiguousarray(read).reshape(array.shape))
+                elif self._final is not None:
                     _, particles = observe.select(self.model, path)
-                    key = {"position": "x", "velocity": "v", "deformation": "F"}[path.split(".")[-1]]
+                    key = KEYS[path.split(".")[-1]]
                     array.from_numpy(np.ascontiguousarray(self._drop(self._final[key][:, particles])))
                 array.grad.fill(0)
                 self._taken.pop(path, None)
@@ -60,11 +76,17 @@ class UserArrays(Engine):
         self._taken = {}
         seeds = {k: np.zeros(self._final[k].shape) for k in ("x", "v", "F")}
         for path, array in self._user_arrays.items():
-            _, particles = observe.select(self.model, path)
-            key = {"position": "x", "velocity": "v", "deformation": "F"}[path.split(".")[-1]]
             bar = self._taken[path] = array.grad.to_numpy().astype(np.float64)
+            if path.startswith("sensors."):
+                self._add_seeds(seeds, path, bar[None] if self.envs == 1 else bar)
+                continue
+            _, particles = observe.select(self.model, path)
+            key = KEYS[path.split(".")[-1]]
             seeds[key][:, particles] += bar[None] if self.envs == 1 else bar
         self._gradients = self._sweep([], seeds)
+
+    def _number(self) -> type:
+        return np.float64 if self.precision == "f64" else np.float32
 
     def _untaken(self) -> bool:
         """Whether a loss left something in an array's gradient that was not carried back."""

@@ -1,10 +1,11 @@
 """All solvers of a simulation as one: what the timeline steps."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from taichi_sim.solvers.coupling.sphere_stepper import Spheres, SpheresStepper
 from taichi_sim.solvers.coupling.stepper import CoupledStepper, Coupling
 
 
@@ -12,15 +13,27 @@ class World:
     """Solvers by the name of their family, stepped through the same substeps; a ``timeline.Stepper``.
 
     States are the solvers' own, every array under ``family.array``. With a ``coupling`` rigid bodies are stepped within
-    the substeps of the continuum.
+    the substeps of the family ``host``; with ``spheres`` particles are stepped within those of the continuum.
     """
 
-    def __init__(self, solvers: Mapping[str, Any], coupling: Coupling | None = None) -> None:
-        self.solvers, self.coupling = dict(solvers), coupling
-        self._steppers = dict(solvers)
+    def __init__(
+        self,
+        solvers: Mapping[str, Any],
+        coupling: Coupling | None = None,
+        host: str = "",
+        spheres: Spheres | None = None,
+    ) -> None:
+        self.solvers, self.coupling, self.host, self.spheres = dict(solvers), coupling, host, spheres
+        #: Called after every substep with its slot; then they are run one at a time, to the same bits.
+        self.watch: Callable[[int], None] | None = None
+        self._steppers, coupled = dict(solvers), None
         if coupling is not None:
-            both = CoupledStepper(self._steppers.pop("continuum"), self._steppers.pop("rigid"), coupling)
-            self._steppers = {"coupled": both, **self._steppers}
+            coupled = CoupledStepper(self._steppers.pop(host), self._steppers.pop("rigid"), coupling)
+            self._steppers = {"coupled": coupled, **self._steppers}
+        if spheres is not None:
+            both = SpheresStepper(solvers["continuum"], solvers["particles"], spheres, coupled)
+            rest = {k: s for k, s in self._steppers.items() if k not in ("continuum", "particles", "coupled")}
+            self._steppers = {"met": both, **rest}
 
     @staticmethod
     def named(family: str, state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -34,6 +47,14 @@ class World:
 
     def forward(self, k0: int, k1: int, record: bool) -> None:
         """Substeps of slots ``k0 … k1``."""
+        if self.watch is None:
+            self._step(k0, k1, record)
+            return
+        for k in range(k0, k1):
+            self._step(k, k + 1, record)
+            self.watch(k)
+
+    def _step(self, k0: int, k1: int, record: bool) -> None:
         for stepper in self._steppers.values():
             stepper.forward(k0, k1, record)
 

@@ -16,6 +16,10 @@ UNRECORDED = 40
 #: Called with the absolute substep and the slot that holds its state.
 Event = Callable[[int, int], None]
 
+#: The same on the way back. What it returns, if anything, is called when the adjoint is that of the slot before: what
+#: is seen of a substep depends on the states at both its ends.
+Entry = Callable[[int, int], Callable[[], None] | None]
+
 
 class Stepper(Protocol):
     """What the timeline needs of a solver: substeps within a segment, and the state between segments."""
@@ -31,13 +35,15 @@ class Timeline:
     """Runs ``stepper`` through ``schedule``.
 
     ``events`` are the absolute substeps at which the state is looked at (frames). Forward runs visit them once in
-    order, replays skip them; the backward sweep visits them in reverse, before the adjoint passes through them.
+    order, replays skip them; the backward sweep visits them in reverse, before the adjoint passes through them. Where
+    ``apart``, the substep to each event is run by itself, so that something may enter at its beginning.
     """
 
     def __init__(self, stepper: Stepper, schedule: Schedule, events: Sequence[int]) -> None:
         self.stepper = stepper
         self.schedule = schedule
         self.events = sorted(set(events))
+        self.apart = False
         self.snapshots = Snapshots()
         self.substeps_run = 0
         self._recorded = False
@@ -65,8 +71,9 @@ class Timeline:
         finally:
             self.schedule = whole
 
-    def backward(self, on_event: Event) -> None:
-        """Carry the adjoint from the end to the beginning; ``on_event`` adds what enters at each event.
+    def backward(self, on_event: Entry) -> None:
+        """Carry the adjoint from the end to the beginning; ``on_event`` adds what enters at each event, and, where
+        substeps to events were run ``apart``, what it returns adds what enters before the last substep to it.
 
         Raises ``RuntimeError`` where the last run was not recorded, or was swept already.
         """
@@ -77,7 +84,7 @@ class Timeline:
         self._recorded = False
         self._follow(EndReverse, None, on_event)
 
-    def _follow(self, stop: type, measure: Event | None, on_adjoint: Event | None) -> None:
+    def _follow(self, stop: type, measure: Event | None, on_adjoint: Entry | None) -> None:
         for action in self._actions:
             if isinstance(action, Forward):
                 if action.write_ics:
@@ -109,9 +116,10 @@ class Timeline:
         self.stepper.write_first_slot(self._state)
         k = 0
         for t in self._marks(segment):
-            if t - start > k:
-                self.stepper.forward(k, t - start, record)
-                k = t - start
+            for stop in (t - start - 1, t - start) if self.apart else (t - start,):
+                if stop > k:
+                    self.stepper.forward(k, stop, record)
+                    k = stop
             if measure is not None:
                 measure(t, k)
         if end - start > k:
@@ -119,15 +127,18 @@ class Timeline:
         self.substeps_run += end - start
         self._at, self._state = segment + 1, self.stepper.read_slot(end - start)
 
-    def _reverse(self, segment: int, on_adjoint: Event | None) -> None:
+    def _reverse(self, segment: int, on_adjoint: Entry | None) -> None:
         start, end = self._bounds(segment)
         k = end - start
         for t in reversed(self._marks(segment)):
             if k > t - start:
                 self.stepper.backward(t - start, k)
                 k = t - start
-            if on_adjoint is not None:
-                on_adjoint(t, k)
+            early = on_adjoint(t, k) if on_adjoint is not None else None
+            if early is not None and k > 0:
+                self.stepper.backward(k - 1, k)
+                k -= 1
+                early()
         if k > 0:
             self.stepper.backward(0, k)
 

@@ -33,6 +33,18 @@ def test_a_body_that_collapses_is_mentioned_after_the_run_and_in_the_result(cli,
     assert answer.out.count(note) == 1 and answer.out.index(note) < answer.out.index("finished in")
 
 
+def test_an_audit_leaves_a_table_and_a_file_and_exits_1_where_something_is_missing(cli, tiny, tmp_path, monkeypatch):
+    answer = cli("run", tiny, "--audit", "--set", "duration=0.03")
+    assert answer.code == 0, answer.err
+    found = json.loads((tmp_path / "runs" / "tiny-run" / "audit.json").read_text())
+    assert found["ok"] and not found["failures"] and {act["by"] for act in found["acts"]} >= {"gravity", "walls"}
+    for word in ("gravity", "impulse", "holds", "energy created", "audit.json"):
+        assert word in answer.out
+    monkeypatch.setattr("taichi_sim.simulation.audit.MOMENTUM", {"f32": -1.0})
+    answer = cli("run", tiny, "--audit", "--set", "duration=0.03")
+    assert answer.code == 1 and "audit: continuum: " in answer.out and "are missing" in answer.out
+
+
 def test_json_on_standard_output_is_nothing_but_json(program, tiny, tmp_path):
     process = program("run", tiny, "--json", "-", "--seed", "3")
     out, err = process.communicate()

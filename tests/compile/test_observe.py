@@ -7,6 +7,7 @@ import pytest
 
 from taichi_sim.compile.family import Piece
 from taichi_sim.compile.observe import MARKER, QUANTITIES, RIGID, names, select
+from taichi_sim.compile.sensors import READ, between
 
 N, DIM = 6, 3
 
@@ -40,7 +41,7 @@ def derivatives_agree(quantity, state, chosen):
     assert quantity.vjp is not None
     bar = np.random.default_rng(1).normal(size=quantity.value(state, chosen).shape)
     bars = quantity.vjp(state, chosen, bar)
-    for key in ("x", "v", "C", "F", "mass", "inertia"):
+    for key in ("x", "v", "C", "F", "mass", "inertia", "a", "f", "push", "alpha"):
         if key not in state:
             continue
         direction = np.random.default_rng(2).normal(size=state[key].shape)
@@ -54,20 +55,35 @@ def test_derivatives(state, name):
     derivatives_agree(QUANTITIES[name], state, CHOSEN)
 
 
-@pytest.mark.parametrize("dim", [2, 3])
-@pytest.mark.parametrize("name", [name for name, q in RIGID.items() if q.vjp is not None])
-def test_derivatives_of_rigid_bodies(name, dim):
+def rigid_state(dim):
     rng = np.random.default_rng(3)
-    moved = {"x": rng.normal(size=(3, dim)), "v": rng.normal(size=(3, dim)), "mass": rng.uniform(0.5, 2.0, 3)}
+    moved = {key: rng.normal(size=(3, dim)) for key in ("x", "v", "a", "f", "push")}
+    moved |= {"alpha": rng.normal(size=(3, 2 * dim - 3)), "mass": rng.uniform(0.5, 2.0, 3)}
     square = {key: rng.normal(size=(3, dim, dim)) for key in ("C", "F")}
     inertia = np.zeros((3, 3, 3))
     inertia[:, 2, 2] = 1.5
     if dim == 3:
         root = rng.normal(size=(3, 3, 3))
         inertia = root @ root.transpose(0, 2, 1)
-    derivatives_agree(RIGID[name], {**moved, **square, "inertia": inertia}, np.array([1]))
+    return {**moved, **square, "inertia": inertia}
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("name", [name for name, q in RIGID.items() if q.vjp is not None])
+def test_derivatives_of_rigid_bodies(name, dim):
+    derivatives_agree(RIGID[name], rigid_state(dim), np.array([1]))
     if name in MARKER:
         assert MARKER[name].vjp is not None
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_derivatives_of_sensors(dim):
+    state = rigid_state(dim)
+    for quantity in READ.values():
+        derivatives_agree(quantity, state, np.array([1]))
+    derivatives_agree(between(None), state, np.array([1, 2]))
+    derivatives_agree(between(np.full(dim, 0.3)), state, np.array([2]))
+    assert not between(state["x"][1]).vjp(state, np.array([1]), np.ones(()))["x"].any(), "0 away: no direction"
 
 
 @pytest.fixture
@@ -79,7 +95,7 @@ def model():
     }
     return SimpleNamespace(
         massive=np.arange(10), pieces=pieces, judge=SimpleNamespace(terms=[SimpleNamespace(name="forward")]),
-        actuators=SimpleNamespace(actuators=[SimpleNamespace(name="leg")]), joints={},
+        actuators=SimpleNamespace(actuators=[SimpleNamespace(name="leg")]), joints={}, sensors={}, rigid=None,
     )  # fmt: skip
 
 

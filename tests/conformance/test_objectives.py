@@ -21,6 +21,7 @@ def make_frame(dim: int, particles: int, rng: np.random.Generator, **changed) ->
         "activation": rng.normal(size=2),
         "frame_dt": 0.01,
         "mass": rng.uniform(0.5, 1.5, size=particles),
+        "sensors": {"probe": rng.normal(size=3)},
     }
     return Frame(**{**values, **changed})
 
@@ -77,6 +78,14 @@ def check_objective(kind: ObjectiveKind, params: dict, frame: Frame) -> None:
             x,
             derivative,
         )
+    for name, x in frame.sensors.items():
+        derivative = result.sensors.get(name, np.zeros(x.shape))
+        assert derivative.shape == x.shape and np.isfinite(derivative).all(), name
+
+        def read(x: np.ndarray, name: str = name) -> float:
+            return kind.evaluate(params, Frame(**{**vars(frame), "sensors": {**frame.sensors, name: x}})).value
+
+        check_gradient(f"{kind.name} by sensor {name}", read, x, derivative)
     prepared = kind.prepare(params)
     for p in kind.parameters:
         if p.kind != "real" or not p.differentiable:

@@ -16,9 +16,12 @@ from taichi_sim.solvers.rigid.solver import RigidSolver
 MPM_STATE = ("x", "v", "C", "F")
 RIGID_STATE = ("position", "rotation", "velocity", "spin")
 COUPLING = ("place", "size", "skin_friction", "skin_stiction", "skin_offset", "skin_rate", "skin_cap",
-            "skin_compliance")  # fmt: skip
+            "skin_compliance", "weld_place", "weld_rate", "weld_cap")  # fmt: skip
 RIGID = ("mass", "inertia", "centre", "gravity", "dt", "friction", "stiffness", "damping", "stiction", "force",
          "torque")  # fmt: skip
+JOINTS = ("coordinate", "rate")
+ALONG = ("parent_anchor", "child_anchor", "joint_axis", "mount", "armature", "joint_damping", "joint_stiffness",
+         "joint_rest", "drive_stiffness", "drive_damping", "joint_force", "target")  # fmt: skip
 
 
 class Case:
@@ -71,6 +74,9 @@ class Case:
         self._hold(walls, wall_kind)
         assembly.values["dt"] = dt
         self.rigid = RigidSolver(rt, assembly.plan(envs), steps, 1, slots)
+        jointed = bool(self.rigid.plan.joints)
+        self.states = RIGID_STATE + (JOINTS if jointed else ())
+        self.parameters = RIGID + (ALONG if jointed else ())
         c = one.wave_speed({k: float(v) for k, v in given.items()}, density)
         self.wave_speed = c
         skin = default_skin(spacing, c, s, dt) | (skin or {})
@@ -164,7 +170,7 @@ class Case:
         for n in MPM_STATE:
             self.weights[n] = rng.normal(size=self.mpm.store.view(n)[0].shape)
         self.weights["C"] *= 0.1
-        for n in RIGID_STATE:
+        for n in self.states:
             self.weights[n] = 10 * rng.normal(size=self.rigid.store.view(n)[0].shape)
 
     def loss(self):
@@ -176,7 +182,7 @@ class Case:
         id_ = np.array(mine.view("id")[self.mpm.epoch])
         places = id_ + self.plan.particles * np.repeat(np.arange(self.envs), self.plan.particles)
         total = sum(float((self.weights[n][places] * mine.view(n)[self.steps]).sum()) for n in MPM_STATE)
-        return total + sum(float((self.weights[n] * self.rigid.store.view(n)[self.steps]).sum()) for n in RIGID_STATE)
+        return total + sum(float((self.weights[n] * self.rigid.store.view(n)[self.steps]).sum()) for n in self.states)
 
     def gradient(self, cuts=()):
         self.run(record=True, cuts=cuts)
@@ -184,19 +190,21 @@ class Case:
         for n in MPM_STATE:
             w = self.weights[n]
             self.mpm.add_adjoint(n, w.reshape(self.envs, self.plan.particles, *w.shape[1:]))
-        for n in RIGID_STATE:
+        for n in self.states:
             self.rigid.store.view(f"d_{n}")[...] = self.weights[n]
         marks = [0, *cuts, self.steps]
         for a, b in reversed(list(itertools.pairwise(marks))):
             self.stepper.backward(a, b)
+        self.rigid.settle(0)
         return self.collect()
 
     def collect(self):
         out = {f"mpm/{n}": self.mpm.adjoint_in_body_order(n).reshape(self.weights[n].shape) for n in MPM_STATE}
-        out |= {f"rigid/{n}": np.array(self.rigid.store.view(f"d_{n}")) for n in RIGID_STATE}
+        out |= {f"rigid/{n}": np.array(self.rigid.store.view(f"d_{n}")) for n in self.states}
         out |= {f"mpm:{n}": self.mpm.store.reduced_adjoint(n) for n in ("material", "step", "gravity")}
-        out |= {f"rigid:{n}": self.rigid.store.reduced_adjoint(n) for n in RIGID}
-        return out | {f"coupling:{n}": self.coupling.store.reduced_adjoint(n) for n in COUPLING}
+        out |= {f"rigid:{n}": self.rigid.store.reduced_adjoint(n) for n in self.parameters}
+        out |= {f"coupling:{n}": self.coupling.store.reduced_adjoint(n) for n in COUPLING}
+        return out | {"rigid:restitution": self.rigid.store.reduced_adjoint("restitution")}
 
     def place(self, key):
         """Writable values of what ``key`` of :meth:`gradient` stands for."""
@@ -232,6 +240,8 @@ class Case:
                 direction = direction * place
             if key == "mpm:material":
                 direction[:, 0] = 0.0
+            if not direction.size:
+                continue
             if key == "coupling:size":
                 direction[np.abs(place) > 1e6] = 0.0
             mine = float((gradient[key] * direction).sum())

@@ -1,6 +1,7 @@
 """Where rigid bodies and continua of a scene meet: the coupling of their solvers, compiled."""
 
 import fnmatch
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,13 +10,16 @@ from taichi_sim.compile.binding import Values
 from taichi_sim.compile.continuum.doubts import DEEP, LOOKED_AT, MANY
 from taichi_sim.compile.continuum.family import Continuum
 from taichi_sim.compile.continuum.limits import step_limit
+from taichi_sim.compile.coupling.attachments import Attachments
 from taichi_sim.compile.coupling.skins import Contact, Skins, pieces_of
+from taichi_sim.compile.family import Piece, State
 from taichi_sim.compile.rigid.family import RigidFamily
 from taichi_sim.scene.rigid import RigidGeometry
 from taichi_sim.solvers.coupling.arrays import CouplingPlan, footprint
 from taichi_sim.solvers.coupling.colliders import Colliders, default_skin
 from taichi_sim.solvers.coupling.stepper import Coupling
 from taichi_sim.solvers.mpm.solver import MpmSolver
+from taichi_sim.solvers.particles.solver import ParticlesSolver
 from taichi_sim.solvers.rigid.attitude import matrices
 from taichi_sim.solvers.rigid.solver import RigidSolver
 from taichi_sim.solvers.shapes.samples import BEYOND
@@ -28,24 +32,40 @@ Bounds = dict[str, tuple[np.ndarray, np.ndarray]]
 @dataclass
 class Interface:
     """Colliders of the rigid bodies that continua touch. ``pool`` is the room for contacts, a substep and environment,
-    that is there at the start; it grows where it does not suffice."""
+    that is there at the start; it grows where it does not suffice. ``host`` is the family of what touches."""
 
     plan: CouplingPlan
     colliders: Colliders
     skins: Skins
     base: dict[str, float]
     pool: int
+    host: str = "continuum"
+    attachments: Attachments | None = None
 
     def costs(self) -> Costs:
         """Bytes of its arrays."""
         fixed = footprint(self.plan, 0, 0)
         return Costs(fixed, footprint(self.plan, 1, self.pool) - fixed, 0)
 
-    def make(self, mpm: MpmSolver, rigid: RigidSolver, segment: int, plain: bool) -> Coupling:
+    def make(self, host: MpmSolver | ParticlesSolver, rigid: RigidSolver, segment: int, plain: bool) -> Coupling:
         """The coupling of two solvers with memory for ``segment`` substeps."""
-        coupling = Coupling(self.plan, mpm, rigid, self.pool * (segment + 1), plain)
+        coupling = Coupling(self.plan, host, rigid, self.pool * (segment + 1), plain)
         self.colliders.fill(coupling, self.base)
         return coupling
+
+    def apply(self, values: Values, start: State, coupling: Coupling) -> None:
+        """Put the values into the coupling's arrays; ``start`` is the state at time 0 (all points)."""
+        self.skins.apply(values, coupling)
+        if self.attachments is not None:
+            self.attachments.apply(start, coupling)
+
+    def pullback(self, values: Values, coupling: Coupling) -> Values:
+        """Gradient by path of what the backward sweep left in the coupling, but for what came from the start."""
+        return self.skins.pullback(values, coupling)
+
+    def start_bars(self, start: State, coupling: Coupling) -> State:
+        """Adjoint of the start."""
+        return {} if self.attachments is None else self.attachments.pullback(start, coupling)
 
 
 def avoids(body: RigidGeometry, other: str) -> bool:
@@ -53,27 +73,33 @@ def avoids(body: RigidGeometry, other: str) -> bool:
     return any(fnmatch.fnmatchcase(other, pattern) for pattern in body.table.no_contact)
 
 
-def interface(soft: Continuum, rigid: RigidFamily, values: Values, bounds: Bounds) -> Interface | None:
-    """The coupling of a scene's continua and rigid bodies; ``None`` where all of them pass through each other.
+def interface(
+    soft: Continuum, rigid: RigidFamily, pieces: Mapping[str, Piece], values: Values, bounds: Bounds
+) -> Interface | None:
+    """The coupling of a scene's continua and rigid bodies; ``None`` where all of them pass through each other and none
+    is attached.
 
-    Contact is hard, and particles touch a quarter of their spacing from a surface. Penetration is taken back at the
-    pace of the material's waves in the scene as built. Raises ``ValueError`` for bodies on joints, and for those that
-    rebound.
+    Contact is hard, and particles touch half of their spacing from a surface. Penetration is taken back at the
+    pace of the material's waves in the scene as built. Raises ``ValueError`` for shapes that continua do not know.
     """
     matter = soft.matter.bodies
     touched = [b for b, solid in enumerate(rigid.bodies) if not all(avoids(solid, one.name) for one in matter)]
-    if not touched:
+    held = Attachments(
+        soft.scene, pieces, [body.name for body in rigid.bodies], rigid.points.start + rigid.centres, soft.points
+    )  # fmt: skip
+    if not touched and not held.held:
         return None
-    _refuse(rigid, soft, values, bounds)
-    colliders, owner = pieces_of(rigid.bodies, touched)
     plan, envs = soft.plan, soft.plan.envs
+    reach = 0.5 * plan.spacing + max(float(one.volume.min()) for one in matter) ** (1 / plan.dim)
+    colliders, owner = pieces_of(rigid.bodies, touched, reach)
+    held.join(colliders)
     shape = (len(owner), plan.rows)
     contact = Contact(np.full(shape, -BEYOND), np.ones(shape), np.ones(shape))
-    dt, finest = float(np.min(values["dt"])), np.inf
+    dt, finest, fast = float(np.min(values["dt"])), np.inf, 0.0
     for one in matter:
         wave = step_limit([one], values, {}, {}, plan.spacing, 1.0, 0.0, plan.dim).wave_speed
         each = float(one.volume.min()) ** (1 / plan.dim)
-        finest = min(finest, each)
+        finest, fast = min(finest, each), max(fast, wave)
         skin = default_skin(plan.spacing, wave, each, dt)
         for c, b in enumerate(owner):
             contact.rate[c, one.rows], contact.cap[c, one.rows] = skin["rate"], skin["cap"]
@@ -83,26 +109,29 @@ def interface(soft: Continuum, rigid: RigidFamily, values: Values, bounds: Bound
         colliders.plan(plan, rigid.plan),
         colliders,
         Skins([rigid.bodies[b].name for b in owner], colliders, contact, envs),
-        default_skin(plan.spacing, 1.0, finest, dt),
+        default_skin(plan.spacing, fast, finest, dt),
         _likely([rigid.bodies[b] for b in touched], finest, plan.particles),
+        attachments=held,
     )
 
 
-def _refuse(rigid: RigidFamily, soft: Continuum, values: Values, bounds: Bounds) -> None:
-    rest = f"or no_contact = {sorted(soft.slices)} on all rigid bodies"
-    if rigid.plan.jointed:
-        name = next(iter(soft.scene.joints))
-        raise ValueError(f"joints.{name}: bodies on joints cannot touch continua yet; leave out the joints, {rest}")
-    for name in (body.name for body in rigid.bodies if body.table.fixed):
-        raise ValueError(f"rigid.{name}.fixed: what is fixed cannot touch continua yet; use an obstacle, {rest}")
-    if rigid.plan.events is not None:
-        paths = [f"rigid.{body.name}.restitution" for body in rigid.bodies]
-        path = next(path for path in paths if values[path].any() or path in bounds)
-        raise ValueError(f"{path}: bodies that rebound cannot touch continua yet; set it to 0, {rest}")
+def rebound_notes(rigid: RigidFamily, joint: Interface) -> list[str]:
+    """What becomes of restitution where continua are touched."""
+    if rigid.plan.events is None:
+        return []
+    when = "never here, where something is attached to one"
+    if joint.attachments is None or not joint.attachments.held:
+        when = "only in steps in which no particle is near any of them"
+    return [
+        f"rigid: bodies with restitution rebound {when}; else they touch each other and walls by contact_stiffness and "
+        "contact_damping"
+    ]
 
 
 def _likely(bodies: list[RigidGeometry], spacing: float, particles: int) -> int:
     """Contacts of a substep: a layer of particles around all bodies."""
+    if not bodies:
+        return 1
     area = 0.0
     for piece in (piece for body in bodies for piece in body.pieces):
         lower, upper = piece.bounds()
@@ -127,9 +156,9 @@ def fastest(bodies: list[RigidGeometry], values: Values, bounds: Bounds) -> floa
     return found
 
 
-def overlap_notes(soft: Continuum, rigid: RigidFamily, values: Values) -> list[str]:
-    """Continua that start inside rigid bodies, in the first environment."""
-    x, motion = soft.begin(values)["x"][0], rigid.start.motion(values)
+def overlap_notes(soft: Continuum, rigid: RigidFamily, held: np.ndarray, values: Values) -> list[str]:
+    """Continua that start inside rigid bodies, in the first environment; but for particles that are ``held``."""
+    x, motion = soft.begin(values)["x"][0], rigid.joints.forward(values, rigid.start.motion(values))
     turned, centres = matrices(motion["rotation"][0], soft.plan.dim), rigid.shapes.centres(values)[0]
     dx = soft.plan.spacing
     notes = []
@@ -139,7 +168,8 @@ def overlap_notes(soft: Continuum, rigid: RigidFamily, values: Values) -> list[s
             if avoids(body, name):
                 continue
             every = -(-(where.stop - where.start) // LOOKED_AT)
-            points = x[where][::every] - motion["position"][0, b]
+            chosen = np.arange(where.start, where.stop)[::every]
+            points = x[chosen[~np.isin(chosen, held)]] - motion["position"][0, b]
             local = (points @ turned[b] + centres[b]) / scale + body.pivot
             depth = -scale * body.shape.signed_distance(local)
             inside = int(np.count_nonzero(depth > DEEP * dx)) * every

@@ -38,9 +38,11 @@ def particles_family(
     pieces: dict[str, Piece],
     first: int,
     envs: int,
+    hosting: bool,
 ) -> tuple[ParticlesFamily, int, list[str]]:
     """The family of a resolved scene's springs and grains, the steps of a frame it needs, and notes; its points begin
-    at ``first``. Raises ``ValueError`` for mistakes in the scene."""
+    at ``first``, and it is ``hosting`` where rigid bodies touch them. Raises ``ValueError`` for mistakes in the
+    scene."""
     dim, slices, at = scene.dim, [], 0
     for cluster in clusters:
         slices.append(slice(at, at := at + cluster.count))
@@ -76,7 +78,8 @@ def particles_family(
         contacts=contacts,
         driven=pushes,
         driven_frames=scene.frames if pushes else 1,
-        segment_mode=envs > 1 or at < SMALL,
+        hosting=hosting,
+        segment_mode=not hosting and (envs > 1 or at < SMALL),
     )
     acting = ActingForces(
         scene, {c.name: (c, s) for c, s in zip(clusters, slices, strict=True) if c.network is not None}, actuators, at,
@@ -161,9 +164,6 @@ def _pushed(scene: Scene, pieces: dict[str, Piece], name: str, first: int) -> np
 
 def _notes(scene: Scene) -> list[str]:
     notes = []
-    if scene.bodies or scene.rigid:
-        others = " and ".join(f"[{table}]" for table in ("bodies", "rigid") if getattr(scene, table))
-        notes.append(f"springs and grains pass through what is in {others}: they touch each other, walls and planes")
     if scene.fields:
         notes.append("force fields act on [bodies] only, not on springs and grains; use actuators of kind body_force")
     periodic = [a for a in "xyz"[: scene.dim] if scene.domain.wall(f"{a}_lower").kind == "periodic"]

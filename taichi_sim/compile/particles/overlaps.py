@@ -32,7 +32,7 @@ def walls_message(
             i = int(np.argmax(np.where(held, -np.inf, depth - room)))
             if depth[i] > room[i] and not held[i]:
                 return (
-                    f"{path}: point {i} at {_place(x[points][i])} m starts {depth[i]:.3g} m deep in {wall.name!r}; "
+                    f"{path}: point {i} at {place_text(x[points][i])} m starts {depth[i]:.3g} m deep in {wall.name!r}; "
                     "move it or the wall"
                 )
     return ""
@@ -49,7 +49,7 @@ def obstacles_message(
             i = int(np.argmax(np.where(held, -np.inf, depth - DEEPEST * radii[points])))
             if depth[i] > DEEPEST * radii[points][i] and not held[i]:
                 return (
-                    f"{path}: point {i} at {_place(x[points][i])} m starts {depth[i]:.3g} m deep in "
+                    f"{path}: point {i} at {place_text(x[points][i])} m starts {depth[i]:.3g} m deep in "
                     f"obstacles.{one.name}; move one of both"
                 )
     return ""
@@ -77,10 +77,11 @@ def pairs_message(tags: np.ndarray, where: Where, x: np.ndarray, radii: np.ndarr
     names = sorted({path for path, points in where for k in (a[i], b[i]) if points.start <= k < points.stop})
     who = f"two of {names[0]}" if len(names) == 1 else " and ".join(names)
     return (
-        f"{who} overlap by {depth[i]:.3g} m ({share[i]:.0%} of a radius) at the start, at {_place(x[a[i]])} m; "
+        f"{who} overlap by {depth[i]:.3g} m ({share[i]:.0%} of a radius) at the start, at {place_text(x[a[i]])} m; "
         "move them apart or make radii smaller"
     )
 
 
-def _place(x: np.ndarray) -> str:
+def place_text(x: np.ndarray) -> str:
+    """Coordinates of a place."""
     return "(" + ", ".join(f"{c:.4g}" for c in x) + ")"

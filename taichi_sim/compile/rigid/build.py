@@ -9,6 +9,7 @@ from taichi_sim.compile.rigid.family import RigidFamily
 from taichi_sim.compile.rigid.joints import Joints, links, numbered
 from taichi_sim.compile.rigid.matter import RigidMatter
 from taichi_sim.compile.rigid.motors import Motors
+from taichi_sim.compile.rigid.rays import Ray, Rays
 from taichi_sim.compile.rigid.shapes import Shapes, Wall, touchables
 from taichi_sim.compile.rigid.start import RigidLoads, RigidStart
 from taichi_sim.compile.rigid.surfaces import Surfaces
@@ -17,6 +18,7 @@ from taichi_sim.scene.pieces import moved, pieces
 from taichi_sim.scene.pose import rotation_matrix
 from taichi_sim.scene.rigid import RigidGeometry
 from taichi_sim.scene.schema import Scene, wall_names
+from taichi_sim.scene.shapes.plane import Plane
 from taichi_sim.scene.shapes.shape import resolve_shape
 from taichi_sim.solvers.rigid import colliders
 from taichi_sim.solvers.rigid.arrays import EventPlan, RigidPlan
@@ -67,7 +69,13 @@ def rigid_family(
         _events(names, bool(tree or loops), values, bounds),
         joints,
         tuple((link.kind, link.child, link.parent) for link in loops),
+        contact_gradient=scene.solver.contact_gradient,
     )
+    if plan.contact_gradient == "event" and plan.events is None:
+        raise ValueError(
+            "solver.contact_gradient = 'event': no body rebounds (restitution is 0 everywhere), so contact has no "
+            "instant of impact; use 'exact'"
+        )
     owner, arm = [], []
     for b, body in enumerate(bodies):
         owner += [b] * (1 + len(body.table.markers))
@@ -82,6 +90,7 @@ def rigid_family(
     ]  # fmt: skip
     lower, upper = np.asarray(scene.domain.lower, float), np.asarray(scene.domain.upper, float)
     free = [scene.domain.wall(f"{a}_lower").kind == "periodic" for a in "xyz"[:dim]]
+    first_points = np.flatnonzero(np.diff(owner, prepend=-1))
     return RigidFamily(
         points=slice(first, first + len(owner)),
         bodies=bodies,
@@ -91,11 +100,26 @@ def rigid_family(
         matter=matter,
         shapes=shapes,
         joints=hinges,
+        rays=Rays(_rays(scene, bodies, first_points), shapes, first_points),
         owner=np.array(owner),
         arm=np.stack(arm),
         lower=np.where(free, -np.inf, lower),
         upper=np.where(free, np.inf, upper),
     )
+
+
+def _rays(scene: Scene, bodies: list[RigidGeometry], centres: np.ndarray) -> list[Ray]:
+    """Sensors that look along a ray; ``centres`` are the points of the bodies, followed by those of their markers."""
+    number = {body.name: b for b, body in enumerate(bodies)}
+    out = []
+    for name, sensor in scene.sensors.items():
+        if sensor.kind == "distance" and sensor.direction is not None:
+            b = number[str(sensor.body)]
+            markers = [None, *bodies[b].table.markers]
+            direction = np.asarray(sensor.direction, float)
+            point = int(centres[b]) + markers.index(sensor.marker)
+            out.append(Ray(name, point, b, direction / np.linalg.norm(direction), float(sensor.range)))
+    return out
 
 
 def _events(
@@ -126,7 +150,8 @@ def _walls(scene: Scene, known: dict[str, Quantity]) -> list[Wall]:
         end = np.asarray(scene.domain.lower if sign > 0 else scene.domain.upper, float)[axis]
         friction = f"domain.walls.{name}.friction"
         shape = colliders.wall(normal, sign * end)
-        out.append(Wall(name, (shape,), friction if friction in known else None, wall.kind == "slip"))
+        rough = friction if friction in known else None
+        out.append(Wall(name, (shape,), rough, wall.kind == "slip", pieces=(Plane(end * np.abs(normal), normal),)))
     for name, obstacle in scene.obstacles.items():
         path, friction = f"obstacles.{name}.shape", f"obstacles.{name}.friction"
         shape = resolve_shape(obstacle.shape, scene.dim, path, scene.folder)
@@ -135,7 +160,8 @@ def _walls(scene: Scene, known: dict[str, Quantity]) -> list[Wall]:
         standing = [moved(piece, turn, centre - turn @ centre) for piece in pieces(shape, path)]
         shapes = tuple(collider(piece, np.zeros(scene.dim), path) for piece in standing)
         rough = friction if friction in known else None
-        out.append(Wall(name, shapes, rough, obstacle.kind == "slip", f"obstacles.{name}.position"))
+        position = f"obstacles.{name}.position"
+        out.append(Wall(name, shapes, rough, obstacle.kind == "slip", position, tuple(standing)))
     return out
 
 

@@ -5,9 +5,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from taichi_sim.compile.binding import Binding, Values
+from taichi_sim.compile.contact_table import contact_table
 from taichi_sim.compile.family import Family, State, add
+from taichi_sim.compile.rigid.felt import Felt
 from taichi_sim.compile.rigid.joints import Joints
 from taichi_sim.compile.rigid.matter import RigidMatter
+from taichi_sim.compile.rigid.rays import Rays
 from taichi_sim.compile.rigid.shapes import Shapes
 from taichi_sim.compile.rigid.start import Motion, RigidStart
 from taichi_sim.core.errors import RolloutError
@@ -40,18 +43,27 @@ class RigidFamily(Family):
     matter: RigidMatter
     shapes: Shapes
     joints: Joints
+    rays: Rays
     owner: np.ndarray
     arm: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
+    _felt: Felt = field(init=False)
     _values: Values = field(default_factory=dict, init=False)
     _direct: Values = field(default_factory=dict, init=False)
     _clear: bytes = field(default=b"", init=False)
+
+    def __post_init__(self) -> None:
+        self._felt = Felt(self.owner, self.joints.branches())
 
     @property
     def centres(self) -> np.ndarray:
         """(bodies,) the point that is each body's centre of mass, counted from the family's first."""
         return np.flatnonzero(np.diff(self.owner, prepend=-1))
+
+    def is_held(self, name: str) -> bool:
+        """Whether a body does not move."""
+        return any(h and body.name == name for h, body in zip(self.plan.held, self.bodies, strict=False))
 
     def costs(self, precision: str, frames: int) -> Costs:
         fixed = footprint(self.plan, frames, 0)
@@ -138,6 +150,39 @@ class RigidFamily(Family):
                 q[:, link.freedoms] = coordinate[:, link.coordinates]
         rate = solver.synchronous_rate(k).astype(np.float64).reshape(envs, -1)[:, :count]
         return {"q": q, "rate": rate}
+
+    def feel(self, solver: RigidSolver, k: int, names: tuple[str, ...]) -> State:
+        found: State = {}
+        if "range" in names:
+            found["range"] = self.rays.look(self._values, self.look(solver, k, ("x", "F")))
+        names = tuple(name for name in names if name != "range")
+        return found | (self._felt.look(solver, k, names, self._arms(self._values)) if names else {})
+
+    def enter_felt(self, solver: RigidSolver, k: int, bars: State, late: bool) -> None:
+        bars = dict(bars)
+        along = bars.pop("range", np.zeros(0))
+        if late and along.any():
+            seen, direct = self.rays.vjp(self._values, self.look(solver, k, ("x", "F")), along)
+            add(self._direct, direct)
+            self.enter(solver, k, seen)
+        if not bars:
+            return
+        arm_bar = self._felt.add_adjoint(solver, k, bars, self._arms(self._values), late)
+        if not late:
+            arm_bar[:, self.centres] = 0.0
+            add(self._direct, self._arms_vjp(self._values, arm_bar))
+
+    def contacts(self, solver: RigidSolver, k: int) -> np.ndarray:
+        """Contacts of the step to slot ``k`` as a table, bodies and what they touch by path."""
+        found = solver.contacts(k)
+        names = [f"rigid.{body.name}" for body in self.bodies]
+        sides = []
+        for first, surface in zip(found.body[:, 0], found.surface, strict=True):
+            pair = self.shapes.found.pairs[surface]
+            other = pair.b if first == pair.a else pair.a
+            sides.append((names[first], self.shapes.walls[pair.wall].path if pair.b < 0 else names[other]))
+        return contact_table(self.plan.dim, found.env, sides, found.point, found.normal, found.impulse, found.force,
+                             found.gap)  # fmt: skip
 
     def _motion(self, solver: RigidSolver, k: int, moving: bool) -> Motion:
         shape = (self.plan.envs, self.plan.bodies, -1)

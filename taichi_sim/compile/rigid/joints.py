@@ -89,6 +89,18 @@ class Joints(Binding):
         self.tree, self.loops, self.start, self.topology, self.envs = tree, loops, start, topology, envs
         self.dim = start.dim
 
+    def branches(self) -> np.ndarray:
+        """(joints of the tree, bodies): 1 for the bodies that hang on a joint, however far out."""
+        above = {link.child: link.parent for link in self.tree}
+        out = np.zeros((len(self.tree), len(self.start.bodies)))
+        for j, link in enumerate(self.tree):
+            for body in range(out.shape[1]):
+                b = body
+                while b >= 0 and b != link.child:
+                    b = above.get(b, -1)
+                out[j, body] = float(b == link.child)
+        return out
+
     # ---- where they are ----
 
     def _poses(self, motion: Motion, body: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -39,7 +39,7 @@ def solid_mesh(surface: Mesh, spacing: float | None = None, places: float | None
         )
     centre = surface.centre
     grid = distance_grid(MeshShape(surface), 2 * spacing, BEYOND * spacing)
-    lattice = Lattice(grid.origin - centre, grid.spacing, _coefficients(grid.values))
+    lattice = Lattice(grid.origin - centre, grid.spacing, coefficients(grid.values))
     corners = _hull(surface.vertices)
     triangles = surface.corners[np.concatenate([surface.faces, surface.fan])]
     on = np.concatenate([surface.vertices, _on_edges(triangles, places or 2 * spacing)])
@@ -50,7 +50,7 @@ def solid_mesh(surface: Mesh, spacing: float | None = None, places: float | None
     return SolidMesh(mesh(corners - centre, kept - centre, lattice), centre, _moments(surface, grid.values, grid))
 
 
-def _coefficients(values: np.ndarray) -> np.ndarray:
+def coefficients(values: np.ndarray) -> np.ndarray:
     """Coefficients of quadratic B-splines through the samples: unfiltered, a surface of radius r would lie spacing²/8r
     too far in for each of its curvatures."""
     from scipy.ndimage import spline_filter

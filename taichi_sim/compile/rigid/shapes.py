@@ -13,6 +13,7 @@ import numpy as np
 
 from taichi_sim.compile.binding import Binding, Values
 from taichi_sim.compile.rigid.collider import collider
+from taichi_sim.scene.pieces import Piece
 from taichi_sim.scene.rigid import RigidGeometry
 from taichi_sim.solvers.rigid.colliders import Collider
 from taichi_sim.solvers.rigid.layout import WORLD, Layout, lay_out
@@ -25,6 +26,7 @@ class Wall:
     one.
 
     ``friction`` is the path of its coefficient; ``None`` where it is ``slippery`` or as rough as what touches it.
+    ``pieces`` are the same shapes for rays.
     """
 
     name: str
@@ -32,6 +34,12 @@ class Wall:
     friction: str | None
     slippery: bool = False
     position: str | None = None
+    pieces: tuple[Piece, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """Where it stands in the scene."""
+        return f"domain.walls.{self.name}" if self.position is None else f"obstacles.{self.name}"
 
 
 @dataclass

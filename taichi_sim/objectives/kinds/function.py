@@ -1,7 +1,8 @@
 """The user's own objective: a Python function of what is seen at a frame, returning the value and its derivative.
 
-``fn(frame) -> (value, {"position": …, "velocity": …})`` or an ``Evaluation``; what is left out is zero. The arrays of
-the frame are read-only. A Taichi kernel becomes such a function by ``taichi_sim.objectives.user_kernel.taichi_kernel``.
+``fn(frame) -> (value, {"position": …, "velocity": …, "sensors": {"NAME": …}})`` or an ``Evaluation``; what is left out
+is zero. The arrays of the frame are read-only. A Taichi kernel becomes such a function by
+``taichi_sim.objectives.user_kernel.taichi_kernel``.
 """
 
 import importlib
@@ -94,6 +95,10 @@ def _locked(frame: Frame) -> Frame:
             view = value.view()
             view.setflags(write=False)
             views[f.name] = view
+    sensors = {name: read.view() for name, read in frame.sensors.items()}
+    for read in sensors.values():
+        read.setflags(write=False)
+    views["sensors"] = sensors
     return replace(frame, **views)
 
 
@@ -109,18 +114,23 @@ def _rule(p: Values, frame: Frame) -> Evaluation:
             )
         value, derivatives = result
         for name in derivatives:
-            if name not in INPUTS:
-                raise ValueError(f"{what} returned a derivative by an {unknown('name', str(name), INPUTS)}")
+            if name not in (*INPUTS, "sensors"):
+                known = (*INPUTS, "sensors")
+                raise ValueError(f"{what} returned a derivative by an {unknown('name', str(name), known)}")
+        if not isinstance(derivatives.get("sensors", {}), Mapping):
+            raise ValueError(f"{what}: the derivative by sensors must be {{'SENSOR': derivative, …}}")
         result = Evaluation(value, **derivatives)
     return checked(what, replace(result, parameters={}), frame)
 
 
-def example_function(frame: Frame) -> tuple[float, dict[str, np.ndarray]]:
+def example_function(frame: Frame) -> tuple[float, dict[str, Any]]:
     """Something smooth of everything a frame holds, to test with."""
     value = (
         np.sum(frame.position**3) + np.sum(np.sin(frame.velocity)) + np.sum(frame.rest**2) + np.sum(frame.mass**2)
     ) + np.sum(frame.activation**3)
+    value += sum(float(np.sum(read**3)) for read in frame.sensors.values())
     return float(value), {
+        "sensors": {name: 3.0 * read**2 for name, read in frame.sensors.items()},
         "position": 3.0 * frame.position**2,
         "velocity": np.cos(frame.velocity),
         "rest": 2.0 * frame.rest,
@@ -145,5 +155,6 @@ objectives.add(
         rule=_rule,
         example=lambda dim, rng: {"function": example_function},
         load=_load,
+        senses=lambda p: "*",
     )
 )

@@ -8,6 +8,13 @@ ploughs, sinks in and leaks. In a substep, before particles are scattered to the
                  problem of :mod:`taichi_sim.solvers.rigid.newton` as force and matrix
 3. ``kernels``   solve, push particles and bodies; ``stepper`` runs both solvers substep by substep
 
+``welds`` holds particles at places of bodies, as a contact that holds in both ways. Bodies may be free, held, links of
+trees or in loops: particles act through twists and wrenches, which ``rigid.tree`` takes to degrees of freedom.
+
+Points of networks and grains are such particles too, each with its own mass and distance of touch (``matter``); they
+meet bodies within their step, after all other forces. ``spheres`` is what points and particles of continua do to each
+other.
+
 A particle's impulse is eliminated in closed form, so that the unknowns stay the velocities of the bodies; momentum is
 conserved to rounding, and a body much lighter than what it touches is as stable as a heavy one. Every forward function
 has its hand-written adjoint directly beneath it. The solvers below know nothing of each other.

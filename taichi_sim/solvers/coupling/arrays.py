@@ -8,11 +8,15 @@ from taichi_sim.core.array import Array
 
 #: Columns of ``row``: normal, arm from the centre of mass, velocity before contact (3 each), mass, α, b, μ, vs, weight
 #: among the bodies that a particle touches, distance, adjoint of the velocity after contact (3).
+#: A weld (``welds``) has b, a vector, in the place of the normal, and a μ below 0.
 NORMAL, ARM, SPEED, MASS, ALPHA, BIAS = 0, 3, 6, 9, 10, 11
 FRICTION, STICTION, WEIGHT, DISTANCE, BAR = 12, 13, 14, 15, 16
 
+#: While the bodies' velocities are looked for, ``BAR`` holds the normal impulse over α m, and what of it is frozen.
+PRESS, FROZEN = 16, 17
+
 #: Columns of ``counts``.
-COLLIDERS, ROWS, ROOM, POOL, LAWS, PARTITIONS, PARTICLES = 0, 1, 2, 3, 4, 5, 6
+COLLIDERS, ROWS, ROOM, POOL, LAWS, PARTITIONS, PARTICLES, WELDS = 0, 1, 2, 3, 4, 5, 6, 7
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,8 @@ class CouplingPlan:
 
     ``colliders`` are (kind of shape, body), -1 for the world; those of a body stand together. ``rows`` are the material
     rows of an environment's particles, ``samples`` all lattice samples of sampled shapes, ``room`` the most contacts
-    of one substep and environment.
+    of one substep and environment, welds among them, ``band`` (m) the distance beyond touch at which a particle is
+    looked at. ``welds`` are (particle, body, attachment), attachments from 0.
     """
 
     dim: int
@@ -33,6 +38,13 @@ class CouplingPlan:
     colliders: tuple[tuple[int, int], ...]
     samples: int
     room: int
+    band: float
+    welds: tuple[tuple[int, int, int], ...] = ()
+
+    @property
+    def attachments(self) -> int:
+        """Their number."""
+        return 1 + max((attachment for _, _, attachment in self.welds), default=-1)
 
 
 def _skin(name: str, unit: str, doc: str) -> Array:
@@ -55,6 +67,16 @@ def declare(dim: int) -> tuple[Array, ...]:
         _skin("rate", "1/s", "share of penetration taken back per second"),
         _skin("cap", "m/s", "fastest separation that penetration asks for"),
         _skin("compliance", "m/N", "of a particle's contact; 0 is hard"),
+        Array("weld_place", v, "weld", "param", "m", "of a welded particle from the centre of mass, body axes",
+              exclusive=True),
+        Array("weld_rate", (), "attachment", "param", "1/s", "share of the drift taken back per second",
+              exclusive=True),
+        Array("weld_cap", (), "attachment", "param", "m/s", "fastest way back", exclusive=True),
+        scratch("weld", (2,), "welds", "body, attachment", "int"),
+        scratch("weld_of", (), "particles", "weld of a particle, in body order; -1: none", "int"),
+        scratch("weld_particle", (), "weld", "where the particle is in memory now", "int"),
+        scratch("weld_at", (), ("slot", "weld"), "where it was in each slot", "int"),
+        scratch("weld_after", v, ("slot", "weld"), "its velocity after the push, as ``after`` in the pool"),
         scratch("axes", (3, 3), "colliders", "axes of a collider in those of its body"),
         scratch("collider", (2,), "colliders", "kind, body", "int"),
         scratch("sampling", (4,), "colliders", "first sample, nodes an axis", "int"),
@@ -94,10 +116,14 @@ def domain_sizes(p: CouplingPlan, slots: int) -> dict[str, int]:
         "found": 2 * p.envs * p.particles,
         "law_worker": p.laws * p.envs * p.partitions,
         "room": p.envs * p.room,
+        "weld": p.envs * len(p.welds),
+        "welds": len(p.welds),
+        "attachment": p.envs * p.attachments,
+        "particles": p.particles,
         "env": p.envs,
         "slot": slots,
         "one": 1,
-        "counts": 7,
+        "counts": 8,
     }
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from taichi_sim.solvers.coupling.arrays import CouplingPlan
 from taichi_sim.solvers.coupling.stepper import Coupling
 from taichi_sim.solvers.mpm.arrays import MpmPlan
+from taichi_sim.solvers.particles.arrays import ParticlesPlan
 from taichi_sim.solvers.rigid.arrays import RigidPlan
 from taichi_sim.solvers.shapes.distance import BOX, CAPSULE, CYLINDER, GRID, PLANE, SPHERE
 from taichi_sim.solvers.shapes.samples import BEYOND
@@ -20,17 +21,23 @@ def default_skin(
     spacing: float, wave_speed: float, particle_spacing: float, dt: float, friction: float = 0.5
 ) -> dict[str, float]:
     """Values that hold for most scenes: hard, penetration taken back in the time a wave takes to cross seven cells, and
-    never faster than 3 % of the wave speed (a faster one throws bodies that overlap at the start).
+    never faster than 3 % of the wave speed (a faster one throws bodies that overlap at the start). Welds take their
+    drift back within five steps: they begin without any, and the slower they are, the farther a load draws them along.
+
+    Particles touch half a spacing from a surface: that is how far their matter reaches. What rests on a block as it was
+    seeded does not sink, and what floats displaces its own volume (at a quarter it floats .2 cells too deep).
 
     ``spacing`` of the grid and ``particle_spacing`` in m, ``wave_speed`` m/s, ``dt`` s.
     """
     return {
         "friction": friction,
         "stiction": 1e-3,
-        "offset": 0.25 * particle_spacing,
+        "offset": 0.5 * particle_spacing,
         "rate": 1.0 / max(7.0 * spacing / wave_speed, 20.0 * dt),
         "cap": 0.03 * wave_speed,
         "compliance": 0.0,
+        "weld_rate": 0.2 / dt,
+        "weld_cap": 0.1 * wave_speed,
     }
 
 
@@ -56,6 +63,7 @@ class Colliders:
     def __init__(self, dim: int) -> None:
         self.dim = dim
         self._all: list[_Collider] = []
+        self._welds: list[tuple[int, np.ndarray, np.ndarray]] = []
 
     def _add(self, kind: int, body: int, size: Sequence[float], place, axes, **more) -> None:
         turned = np.eye(3)
@@ -104,40 +112,72 @@ class Colliders:
 
     def sampled(self, body: int, values: np.ndarray, first_node, spacing: float, place=None, axes=None) -> None:
         """A shape given by signed distances ``values`` (an axis a dimension) on a lattice, which must reach beyond the
-        shape by more than what counts as near."""
+        shape by more than what counts as near. They are coefficients of quadratic B-splines (``shapes.samples``); the
+        one entry of its size is the factor by which the lattice is enlarged."""
         if values.ndim != self.dim or min(values.shape) < 4 or not np.isfinite(values).all():
             raise ValueError(f"collider {len(self._all)}: samples must be finite, {self.dim} axes of at least 4 nodes")
         self._positive(spacing=spacing)
         first = np.append(np.asarray(first_node, float), [0.0] * (3 - self.dim))
-        self._add(GRID, body, [], place, axes, samples=values, first_node=first, spacing=float(spacing))
+        self._add(GRID, body, [1.0], place, axes, samples=values, first_node=first, spacing=float(spacing))
+
+    def weld(self, body: int, particles: Sequence[int] | np.ndarray, places: np.ndarray) -> None:
+        """Weld ``particles``, numbered as in the first state, to ``body`` at ``places`` (n, dim) from its centre of
+        mass, in its axes. They touch nothing any more."""
+        mine = np.asarray(particles, int)
+        taken = np.concatenate([np.zeros(0, int), *(other for _, other, _ in self._welds)])
+        if not len(mine) or len(np.unique(mine)) < len(mine) or np.isin(mine, taken).any():
+            raise ValueError(f"weld {len(self._welds)}: needs particles, each of them once")
+        self._welds.append((body, mine, np.asarray(places, float).reshape(len(mine), self.dim)))
 
     def _sorted(self) -> list[_Collider]:
         return sorted(self._all, key=lambda c: c.body)
 
     def places(self) -> np.ndarray:
         """(colliders, dim) origins, in the order of the coupling, m."""
-        return np.array([c.place for c in self._sorted()])
+        return np.array([c.place for c in self._sorted()]).reshape(-1, self.dim)
 
     def sizes(self) -> np.ndarray:
         """(colliders, 4) sizes as ``distance`` wants them, in the order of the coupling, m."""
-        return np.array([c.size for c in self._sorted()])
+        return np.array([c.size for c in self._sorted()]).reshape(-1, 4)
 
     def plan(self, mpm: MpmPlan, rigid: RigidPlan, room: int | None = None) -> CouplingPlan:
-        """Sizes of the scene; ``room`` contacts at most in a substep of an environment."""
-        if not self._all:
-            raise ValueError("a coupling needs at least one collider")
-        worst = max(c.body for c in self._all)
+        """Sizes of a scene with continua; ``room`` contacts at most in a substep of an environment."""
+        return self._plan(
+            rigid, mpm.envs, mpm.partitions, mpm.particles, len(mpm.laws), mpm.rows, room, 0.5 * mpm.spacing
+        )
+
+    def plan_points(
+        self, points: ParticlesPlan, rigid: RigidPlan, band: float, room: int | None = None
+    ) -> CouplingPlan:
+        """Sizes of a scene with networks and grains, which bodies look at within ``band``, m, beyond touch: farther
+        than anything moves in a step."""
+        return self._plan(rigid, points.envs, points.shares, points.particles, 1, points.particles, room, band)
+
+    def _plan(
+        self, rigid: RigidPlan, envs: int, shares: int, particles: int, laws: int, rows: int, room: int | None,
+        band: float,
+    ) -> CouplingPlan:  # fmt: skip
+        if not self._all and not self._welds:
+            raise ValueError("a coupling needs at least one collider or weld")
+        worst = max([c.body for c in self._all] + [body for body, _, _ in self._welds])
         if worst >= rigid.bodies:
             raise ValueError(f"a collider belongs to body {worst}, there are {rigid.bodies} bodies")
         samples = sum(c.samples.size for c in self._all if c.samples is not None)
+        welds = tuple((int(p), body, a) for a, (body, mine, _) in enumerate(self._welds) for p in mine)
         return CouplingPlan(
-            self.dim, mpm.envs, mpm.partitions, mpm.particles, len(mpm.laws), mpm.rows,
-            tuple((c.kind, c.body) for c in self._sorted()), samples, room or 2 * mpm.particles,
+            self.dim, envs, shares, particles, laws, rows, tuple((c.kind, c.body) for c in self._sorted()), samples,
+            room or 2 * particles, band, welds,
         )  # fmt: skip
 
     def fill(self, coupling: Coupling, skin: dict[str, float]) -> None:
-        """Write shapes, and one ``skin`` for all colliders and materials."""
+        """Write shapes and welds, and one ``skin`` for all colliders, materials and welds."""
         store, plan, found = coupling.store, coupling.plan, self._sorted()
+        if self._welds:
+            store.write("weld_place", np.tile(np.concatenate([at for _, _, at in self._welds]), (plan.envs, 1)))
+            for name in ("rate", "cap"):
+                store.write(f"weld_{name}", np.full(plan.envs * plan.attachments, float(skin[f"weld_{name}"])))
+        if not found:
+            return
         store.write("place", np.tile(self.places(), (plan.envs, 1)))
         store.write("size", np.tile(self.sizes(), (plan.envs, 1)))
         store.write("axes", np.array([c.axes for c in found]))

@@ -38,6 +38,28 @@ def drag(s, a, vs):
 
 
 @ti.func
+def meet_lagged(u, n, m, alpha, b, a, vs):
+    """:func:`meet` with the bound ``a`` of friction frozen: the slope of a convex function of ``u``."""
+    un = n.dot(u)
+    ut = u - un * n
+    c, _s, _a, _v = drag(ti.sqrt(ut.norm_sqr()), a, vs)
+    return (alpha * m * ti.max(b - un, 0.0)) * n - (m * c) * ut
+
+
+@ti.func
+def meet_lagged_slope(u, n, m, alpha, b, a, vs):
+    """``-d/du`` of :func:`meet_lagged`: symmetric."""
+    un = n.dot(u)
+    ut = u - un * n
+    c, c_s, _a, _v = drag(ti.sqrt(ut.norm_sqr()), a, vs)
+    normal = n.outer_product(n)
+    out = m * (c * (ti.Matrix.identity(float, 3) - normal) + c_s * ut.outer_product(ut))
+    if b - un > 0.0:
+        out = out + (alpha * m) * normal
+    return out
+
+
+@ti.func
 def meet(u, n, m, alpha, b, mu, vs):
     """``λ``, the impulse on the particle (N s, 3-vector)."""
     un = n.dot(u)

@@ -12,6 +12,7 @@ The order of contacts is that of particles in memory: it depends on neither thre
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.coupling.arrays import (
     ALPHA,
+    ARM,
     BAR,
     BIAS,
     COLLIDERS,
@@ -27,13 +28,14 @@ from taichi_sim.solvers.coupling.arrays import (
     SPEED,
     STICTION,
     WEIGHT,
+    WELDS,
 )
 from taichi_sim.solvers.coupling.balance import particle_impulse, surface_motion
 from taichi_sim.solvers.coupling.law import meet_adjoint
 from taichi_sim.solvers.rigid.geometry import column3
 from taichi_sim.solvers.rigid.geometry import place as centre_of
 from taichi_sim.solvers.rigid.rotation import flat, lift
-from taichi_sim.solvers.rigid.twist import DELTA, NOW, body_motion
+from taichi_sim.solvers.rigid.twist import DELTA, NOW, VELOCITY_BAR, ZED_BAR, add_wrench, body_motion
 from taichi_sim.solvers.shapes.distance import (
     BOX,
     CAPSULE,
@@ -67,8 +69,8 @@ def around(kind, size, sampling, lattice):
         radius = ti.sqrt(size[0] * size[0] + size[1] * size[1] + third * third)
         half = ti.Vector([size[0], size[1], size[2]])
     elif kind == GRID:
-        reach = 0.5 * lattice[3] * ti.Vector([sampling[1] - 1.0, sampling[2] - 1.0, sampling[3] - 1.0])
-        middle = ti.Vector([lattice[0], lattice[1], lattice[2]]) + reach
+        reach = 0.5 * lattice[3] * size[0] * ti.Vector([sampling[1] - 1.0, sampling[2] - 1.0, sampling[3] - 1.0])
+        middle = size[0] * ti.Vector([lattice[0], lattice[1], lattice[2]]) + reach
         radius = ti.sqrt(reach.norm_sqr())
     return middle, radius, half
 
@@ -119,7 +121,10 @@ def set_frames_adjoint(dim: ti.template(), e, c, bodies, F_bar, o_bar, turned: t
 @ti.func
 def distance(dim: ti.template(), sampled: ti.template(), c, kind, size, y, sampling: ti.template(),
              lattice_of: ti.template(), sample: ti.template()):
-    """``φ``, ``dφ/dy``, ``n`` and ``dn/dy`` of collider ``c`` at ``y`` in its axes."""
+    """``φ``, ``dφ/dy``, ``n`` and ``dn/dy`` of collider ``c`` at ``y`` in its axes.
+
+    What is sampled is ``size[0]`` times as large as its lattice. Samples are splines, of which these are the very
+    derivatives: where a mesh is creased, ``dn/dy`` is that of the crease as round as the lattice shows it."""
     phi, n, bend = shape_distance(kind, size, y)
     g = n
     if ti.static(sampled):
@@ -127,7 +132,9 @@ def distance(dim: ti.template(), sampled: ti.template(), c, kind, size, y, sampl
             first = ti.Vector([lattice_of[c][0], lattice_of[c][1], lattice_of[c][2]])
             sizes = ti.Vector([sampling[c][1], sampling[c][2], sampling[c][3]])
             phi, g, n, bend = sampled_distance(
-                dim, sampling[c][0], sizes, lattice_of[c][3], y - first, sample)
+                dim, sampling[c][0], sizes, lattice_of[c][3], y / size[0] - first, sample)
+            phi = size[0] * phi
+            bend = bend / size[0]
     return phi, g, n, bend
 
 
@@ -136,9 +143,10 @@ def search(dim: ti.template(), sampled: ti.template(), w, k, epoch, workers, mpm
            mpm_id: ti.template(), mpm_tag: ti.template(), mpm_work: ti.template(), size: ti.template(),
            skin_offset: ti.template(), collider: ti.template(), sampling: ti.template(), lattice_of: ti.template(),
            sample: ti.template(), frame: ti.template(), origin: ti.template(), ball: ti.template(),
-           hull: ti.template(), band: ti.template(), counts: ti.template(), found: ti.template(),
-           found_count: ti.template()):
-    """List the near particles of one worker, law by law: balls and boxes first, shapes only within."""
+           hull: ti.template(), band: ti.template(), counts: ti.template(), weld_of: ti.template(),
+           found: ti.template(), found_count: ti.template()):
+    """List the near particles of one worker, law by law: balls and boxes first, shapes only within. What is welded to
+    a body touches none."""
     e = w // counts[PARTITIONS]
     colliders, rows = counts[COLLIDERS], counts[ROWS]
     for l in range(counts[LAWS]):
@@ -147,7 +155,7 @@ def search(dim: ti.template(), sampled: ti.template(), w, k, epoch, workers, mpm
         for p in range(begin, end):
             x = lift(dim, mpm_x[k, p])
             mine, last, least = count, -2, 0.0
-            for c in range(colliders):
+            for c in range(ti.select(weld_of[mpm_id[epoch, p]] < 0, colliders, 0)):
                 at = e * colliders + c
                 B = ball[at]
                 away = x - ti.Vector([B[0], B[1], B[2]])
@@ -184,9 +192,9 @@ def keep(e, k, workers, mpm_work: ti.template(), counts: ti.template(), found: t
     for l in range(counts[LAWS]):
         for w in range(e * counts[PARTITIONS], (e + 1) * counts[PARTITIONS]):
             total = total + found_count[l * workers + w]
-    if total > counts[ROOM] or first + total > (e + 1) * counts[POOL]:
+    if total + counts[WELDS] > counts[ROOM] or first + total > (e + 1) * counts[POOL]:
         if coupling_flag[e][0] == 0:
-            coupling_flag[e] = ti.Vector([ti.select(total > counts[ROOM], CROWDED, FULL), k, total])
+            coupling_flag[e] = ti.Vector([ti.select(total + counts[WELDS] > counts[ROOM], CROWDED, FULL), k, total])
         total = 0
     span[k, e] = ti.Vector([first, total])
     if total > 0:
@@ -212,22 +220,25 @@ def ask(gap, rate, cap, h):
 
 
 @ti.func
-def set_rows(dim: ti.template(), sampled: ti.template(), e, k, epoch, bodies, position: ti.template(),
-             dt: ti.template(), mpm_x: ti.template(), mpm_v: ti.template(), mpm_id: ti.template(),
-             mpm_tag: ti.template(), mpm_material: ti.template(), mpm_gravity: ti.template(), size: ti.template(),
-             skin_friction: ti.template(), skin_stiction: ti.template(), skin_offset: ti.template(),
-             skin_rate: ti.template(), skin_cap: ti.template(), skin_compliance: ti.template(),
-             collider: ti.template(), sampling: ti.template(), lattice_of: ti.template(), sample: ti.template(),
-             frame: ti.template(), origin: ti.template(), band: ti.template(), counts: ti.template(),
-             record: ti.template(), span: ti.template(), row: ti.template(), row_body: ti.template(),
-             row_count: ti.template()):
-    """Geometry and law of the contacts on the tape of slot ``k``."""
+def set_rows(dim: ti.template(), sampled: ti.template(), e, k, epoch, bodies, held: ti.template(),
+             position: ti.template(), dt: ti.template(), mpm_x: ti.template(), mpm_v: ti.template(),
+             mpm_id: ti.template(), mpm_tag: ti.template(), mpm_material: ti.template(), mpm_gravity: ti.template(),
+             size: ti.template(), skin_friction: ti.template(), skin_stiction: ti.template(),
+             skin_offset: ti.template(), skin_rate: ti.template(), skin_cap: ti.template(),
+             skin_compliance: ti.template(), collider: ti.template(), sampling: ti.template(),
+             lattice_of: ti.template(), sample: ti.template(), frame: ti.template(), origin: ti.template(),
+             band: ti.template(), counts: ti.template(), record: ti.template(), span: ti.template(), row: ti.template(),
+             row_body: ti.template(), row_count: ti.template()):
+    """Geometry and law of the contacts on the tape of slot ``k``. A body that is held is to a particle what the world
+    is, but for where it is."""
     colliders, rows, h = counts[COLLIDERS], counts[ROWS], dt[e]
     row_count[e] = span[k, e][1]
     for j in range(span[k, e][1]):
         i, r = e * counts[ROOM] + j, record[span[k, e][0] + j]
         p, c, sharing, rank = r[0], r[1], r[2], r[3]
         at, body = e * colliders + c, collider[c][1]
+        if body >= 0:
+            body = ti.select(held[body] == 1, -1, body)
         tag = mpm_tag[mpm_id[epoch, p]][0]
         s = at * rows + tag
         x = lift(dim, mpm_x[k, p])
@@ -268,8 +279,8 @@ def particle_bars(dim: ti.template(), e, i, bodies, dof: ti.template(), mpm_mate
 
 
 @ti.func
-def set_rows_adjoint(dim: ti.template(), sampled: ti.template(), e, k, bodies, dof: ti.template(),
-                     dt: ti.template(), mpm_x: ti.template(), mpm_material: ti.template(),
+def set_rows_adjoint(dim: ti.template(), sampled: ti.template(), trees: ti.template(), e, k, bodies,
+                     dof: ti.template(), dt: ti.template(), mpm_x: ti.template(), mpm_material: ti.template(),
                      mpm_gravity: ti.template(), size: ti.template(), skin_offset: ti.template(),
                      skin_rate: ti.template(), skin_cap: ti.template(), skin_compliance: ti.template(),
                      axes: ti.template(), collider: ti.template(), sampling: ti.template(),
@@ -342,9 +353,13 @@ def set_rows_adjoint(dim: ti.template(), sampled: ti.template(), e, k, bodies, d
         away = x - origin[at]
         F = frame[at]
         y = F.transpose() @ away
-        _phi, g, n_local, bend = distance(dim, sampled, c, collider[c][0], size[at], y, sampling, lattice_of, sample)
+        phi, g, n_local, bend = distance(dim, sampled, c, collider[c][0], size[at], y, sampling, lattice_of, sample)
         y_bar = phi_bar * g + bend.transpose() @ (F.transpose() @ n_bar)
-        d_size[at] = d_size[at] + ti.cast(shape_distance_adjoint(collider[c][0], size[at], y, y_bar, phi_bar), ti.f64)
+        size_bar = shape_distance_adjoint(collider[c][0], size[at], y, y_bar, phi_bar)
+        if ti.static(sampled):
+            if collider[c][0] == GRID:
+                size_bar[0] = (phi_bar * phi - y_bar.dot(y)) / size[at][0]
+        d_size[at] = d_size[at] + ti.cast(size_bar, ti.f64)
         x_bar = F @ y_bar
         set_frames_adjoint(dim, e, c, bodies, n_bar.outer_product(n_local) + away.outer_product(y_bar), -x_bar, turned,
                            centre, place, axes, collider, counts, turned_bar, d_position, d_centre, d_place)
@@ -356,6 +371,10 @@ def set_rows_adjoint(dim: ti.template(), sampled: ti.template(), e, k, bodies, d
             arm_bar = w.cross(u_bar) + zw.cross(impulse)
             x_bar = x_bar + arm_bar
             d_position[b] = d_position[b] - flat(dim, arm_bar)
+            if ti.static(trees):  # velocities of links follow from coordinates
+                arm = column3(row, i, ARM)
+                add_wrench(dim, dof, VELOCITY_BAR, b * freedoms, -u_bar, u_bar.cross(arm))
+                add_wrench(dim, dof, ZED_BAR, b * freedoms, -impulse, impulse.cross(arm))
         d_mpm_x[p] = d_mpm_x[p] + flat(dim, x_bar)
     d_dt[e] = d_dt[e] + ti.cast(h_bar, ti.f64)
 

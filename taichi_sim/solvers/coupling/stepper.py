@@ -1,4 +1,4 @@
-"""MPM and rigid bodies stepped together, substep by substep, as one :class:`~taichi_sim.timeline.timeline.Stepper`."""
+"""Matter and rigid bodies stepped together, substep by substep: a :class:`~taichi_sim.timeline.timeline.Stepper`."""
 
 from collections.abc import Mapping
 
@@ -10,8 +10,10 @@ from taichi_sim.core.store import Store
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.coupling import balance, kernels
 from taichi_sim.solvers.coupling.arrays import POOL_ARRAYS, CouplingPlan, declare, domain_sizes
+from taichi_sim.solvers.coupling.matter import Matter, matter_of
 from taichi_sim.solvers.coupling.records import CROWDED, FULL
 from taichi_sim.solvers.mpm.solver import MpmSolver
+from taichi_sim.solvers.particles.solver import ParticlesSolver
 from taichi_sim.solvers.rigid.solver import RigidSolver
 from taichi_sim.solvers.shapes.distance import GRID
 
@@ -19,7 +21,7 @@ from taichi_sim.solvers.shapes.distance import GRID
 FLOOR = 1e-2
 
 #: What the bodies' velocity problem is given of the particles.
-ENTERING = (balance.pull, balance.stiffen)
+ENTERING = (balance.pull, balance.stiffen, balance.freeze)
 
 
 class CouplingTrouble(Exception):
@@ -34,15 +36,15 @@ class CouplingTrouble(Exception):
 
 
 class _Joined:
-    """Arrays of several stores under one roof; those of the MPM solver are called ``mpm_…``."""
+    """Arrays of matter and of several stores under one roof."""
 
-    def __init__(self, mpm: Store, *others: Store) -> None:
-        self.runtime, self.real = mpm.runtime, ti.f64
-        self.arrays: dict[str, ti.Ndarray] = {}
-        for name, array in mpm.arrays.items():
-            self.arrays[f"d_mpm_{name[2:]}" if name.startswith("d_") else f"mpm_{name}"] = array
+    def __init__(self, matter: Matter, *others: Store) -> None:
+        self.runtime, self.real = matter.runtime, ti.f64
+        self.arrays: dict[str, ti.Ndarray] = dict(matter.arrays)
         for store in others:
             self.arrays |= store.arrays
+            if "joint_freedom" in store.sizes:  # ``row`` is what a particle's contact is here
+                self.arrays["joint_row"] = store["row"]
 
     def __contains__(self, name: str) -> bool:
         return name in self.arrays
@@ -52,22 +54,34 @@ class _Joined:
 
 
 class Coupling:
-    """The bodies' step within an MPM substep: a :class:`~taichi_sim.solvers.mpm.solver.Guest` of the MPM solver.
+    """The bodies' step within a substep of the matter they touch: a :class:`~taichi_sim.solvers.mpm.solver.Guest` of
+    the MPM solver, or one of the particle solver.
 
     ``pool`` is the room for the contacts of a whole segment, an environment; it grows where it does not suffice.
     """
 
-    def __init__(self, plan: CouplingPlan, mpm: MpmSolver, rigid: RigidSolver, pool: int, plain: bool = False) -> None:
-        self.plan, self.mpm, self.rigid = plan, mpm, rigid
-        self.store = Store(mpm.store.runtime, declare(plan.dim), domain_sizes(plan, mpm.store.slots), plan.dim,
-                           mpm.store.slots, 1, 1, double=True)  # fmt: skip
+    def __init__(
+        self, plan: CouplingPlan, host: MpmSolver | ParticlesSolver, rigid: RigidSolver, pool: int, plain: bool = False
+    ) -> None:
+        self.plan, self.host, self.matter, self.rigid = plan, host, matter_of(host), rigid
+        slots = self.matter.slots
+        self.store = Store(self.matter.runtime, declare(plan.dim), domain_sizes(plan, slots), plan.dim, slots, 1, 1,
+                           double=True)  # fmt: skip
         self._plain = plain
         self._bound: dict[str, Launch] = {}
         store, colliders = self.store, len(plan.colliders)
-        store.write("collider", np.array(plan.colliders, np.int32).reshape(colliders, 2))
-        store.write("axes", np.tile(np.eye(3), (colliders, 1, 1)))
+        if colliders:
+            store.write("collider", np.array(plan.colliders, np.int32).reshape(colliders, 2))
+            store.write("axes", np.tile(np.eye(3), (colliders, 1, 1)))
         store.zero(["coupling_flag", "sampling", "lattice_of", "row_count", "span"])
-        store.write("band", np.array([0.5 * mpm.plan.spacing]))
+        weld_of = np.full(plan.particles, -1, np.int32)
+        for w, (particle, _, _) in enumerate(plan.welds):
+            weld_of[particle] = w
+        store.write("weld_of", weld_of)
+        if plan.welds:
+            store.write("weld", np.array([w[1:] for w in plan.welds], np.int32))
+        self._epoch = -1  # the order of particles in which welded ones were found
+        store.write("band", np.array([plan.band]))
         settings = np.array(rigid.store.view("settings"))
         settings[2] = FLOOR
         rigid.store.write("settings", settings)
@@ -76,7 +90,7 @@ class Coupling:
     def _make_pool(self, pool: int) -> None:
         p = self.plan
         self.pool = Store(self.store.runtime, POOL_ARRAYS, {"pool": p.envs * pool}, p.dim, 1, 1, 1, double=True)
-        counts = [len(p.colliders), p.rows, p.room, pool, p.laws, p.partitions, p.particles]
+        counts = [len(p.colliders), p.rows, p.room, pool, p.laws, p.partitions, p.particles, len(p.welds)]
         self.store.write("counts", np.array(counts, np.int32))
         self._bound.clear()
 
@@ -96,9 +110,11 @@ class Coupling:
 
     def _launch(self, name: str) -> Launch:
         if name not in self._bound:
-            joined = _Joined(self.mpm.store, self.rigid.store, self.store, self.pool)
+            joined = _Joined(self.matter, self.rigid.store, self.store, self.pool)
             fixed = {
                 "dim": self.plan.dim, "met": self.rigid.plan.met, "entering": ENTERING,
+                "trees": self.rigid.plan.jointed, "loops": bool(self.rigid.plan.closures),
+                "events": self.rigid.plan.events is not None,
                 "sampled": any(kind == GRID for kind, _ in self.plan.colliders),
             }  # fmt: skip
             op = getattr(kernels, name.removesuffix("_adjoint"))
@@ -106,16 +122,41 @@ class Coupling:
             self._bound[name] = bind_kernel(kernel, joined, fixed, self._plain, light=True)
         return self._bound[name]
 
-    # ---- what the MPM solver calls, a substep each ----
+    # ---- what the host calls, a substep each ----
 
     def enter(self, k: int, frame: int, epoch: int) -> None:
         """Step the bodies from slot ``k``; particles of slot ``k`` get their velocity after contact."""
-        envs = self.plan.envs
-        self._launch("begin")(envs, k, self._frame(frame), 1)
+        envs, frame = self.plan.envs, self._frame(frame)
+        self.rigid.make_ready(k, frame)
+        self._launch("begin")(envs, k, frame, 1)
         self._launch("near")(envs, k, epoch)
         self._launch("lie")(envs, k, epoch, 1)
+        if self.plan.welds and self._epoch != epoch:
+            self._launch("find_tied")(envs, epoch)
+            self._epoch = epoch
+        self._tie(k, epoch, 1)
         self._launch("answer")(envs, k)
+        self._alone("segment", k)
         self._launch("push")(envs, k)
+        if self.plan.welds:
+            self._launch("push_tied")(envs, k)
+        self.rigid.place(k + 1)
+
+    def _alone(self, name: str, k: int) -> None:
+        """The step of environments in which nothing is near a body, where bodies may rebound."""
+        if self.rigid.plan.events is not None:
+            self._launch("reserve")(self.plan.envs, 1)
+            self.rigid.launch(name, k)
+            self._launch("reserve")(self.plan.envs, 0)
+
+    def _tie(self, k: int, epoch: int, look: int) -> None:
+        if self.plan.welds:
+            self._launch("tie")(self.plan.envs, self.plan.attachments, k, epoch, look)
+
+    def begin(self) -> None:
+        """Start a segment, whose orders of particles are counted anew."""
+        self.store.zero(["coupling_flag"])
+        self._epoch = -1
 
     def _frame(self, frame: int) -> int:
         return min(frame, self.rigid.store.view("force").shape[0] - 1)
@@ -123,15 +164,23 @@ class Coupling:
     def swap(self, k: int) -> None:
         """Exchange the velocities of slot ``k`` before and after contact."""
         self._launch("exchange")(self.plan.envs, k)
+        if self.plan.welds:
+            self._launch("exchange_tied")(self.plan.envs * len(self.plan.welds), k)
 
     def enter_adjoint(self, k: int, frame: int, epoch: int) -> None:
         """Adjoint of :meth:`enter`; particles of slot ``k`` hold their velocity before contact."""
         envs, frame = self.plan.envs, self._frame(frame)
+        self.rigid.make_ready(k, frame)
         self._launch("begin")(envs, k, frame, 0)
         self._launch("lie")(envs, k, epoch, 0)
+        self._tie(k, epoch, 0)
         self._launch("answer_adjoint")(envs, k)
         self._launch("lie_adjoint")(envs, k)
+        if self.plan.welds:
+            self._launch("tie_adjoint")(envs, self.plan.attachments, k)
         self._launch("begin_adjoint")(envs, k, frame)
+        self._alone("segment_adjoint", k)
+        self.rigid.make_ready_adjoint(k, frame)
 
     def again(self, start: int) -> bool:
         """After a piece: whether it has to be run once more, because the pool has grown.
@@ -160,16 +209,18 @@ class Coupling:
         self._bound.clear()
         self.store.close()
         self.pool.close()
+        self.matter.close()
 
 
 class CoupledStepper:
-    """An MPM solver and a rigid solver with the same substeps; a :class:`~taichi_sim.timeline.timeline.Stepper`.
+    """Matter (an MPM or a particle solver) and a rigid solver with the same substeps; a
+    :class:`~taichi_sim.timeline.timeline.Stepper`.
 
     The state keys of a slot are those of the two solvers, with ``mpm/`` and ``rigid/`` in front. Velocities of a slot
     are those at its end of the substep before, whether or not the next substep has run.
     """
 
-    def __init__(self, mpm: MpmSolver, rigid: RigidSolver, coupling: Coupling) -> None:
+    def __init__(self, mpm: MpmSolver | ParticlesSolver, rigid: RigidSolver, coupling: Coupling) -> None:
         if mpm.substeps != rigid.substeps or mpm.plan.envs != rigid.plan.envs or mpm.store.slots > rigid.store.slots:
             raise ValueError("coupled solvers need the same substeps of a frame, environments, and slots")
         self.mpm, self.rigid, self.coupling = mpm, rigid, coupling
@@ -179,7 +230,8 @@ class CoupledStepper:
         """Start a segment at absolute substep ``start``."""
         self.mpm.begin(start)
         self.rigid.begin(start)
-        self.coupling.store.zero(["coupling_flag"])
+        self.coupling.matter.refresh()
+        self.coupling.begin()
 
     def forward(self, k0: int, k1: int, record: bool) -> None:
         """Substeps of slots ``k0 … k1``."""
@@ -187,7 +239,17 @@ class CoupledStepper:
 
     def backward(self, k0: int, k1: int) -> None:
         """Carry the adjoint of slot ``k1`` back to slot ``k0``."""
+        self.open_sweep(k1)
         self.mpm.backward(k0, k1)
+        self.close_sweep()
+
+    def open_sweep(self, k1: int) -> None:
+        """Before the host goes back from slot ``k1``."""
+        self.rigid.settle(k1)
+
+    def close_sweep(self) -> None:
+        """After it went."""
+        self.coupling.matter.collect()
 
     def read_slot(self, k: int) -> dict[str, np.ndarray]:
         """Copy of the state of slot ``k``."""

@@ -78,6 +78,8 @@ class MpmSolver:
 
     guest: Guest | None = None
     drive: Drive | None = None
+    #: What was run last; its grids are in ``saved`` until the next.
+    last: _Piece
 
     def __init__(
         self, runtime: Runtime, plan: MpmPlan, substeps: int, frames: int, slots: int, saved_nodes: int, plain: bool
@@ -218,6 +220,7 @@ class MpmSolver:
 
     def _run(self, piece: _Piece) -> None:
         p = self.plan
+        self.last = piece
         if self.guest is not None or self.drive is not None:
             self._run_with(self.guest, piece)
             return

@@ -31,6 +31,7 @@ class Features(NamedTuple):
     coupled: bool
     hard: bool
     obstacle: bool
+    hosting: bool
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class ParticlesPlan:
     each axis of the grid with the distance from what stands in the way (none: nothing does). ``grains`` switches
     contact between particles, with compliant walls and with the obstacle on; ``neighbours`` and ``contacts`` are the
     room a particle has for them (:func:`rooms`). ``coupled`` gives every particle and step an ``impulse`` that other
-    solvers fill.
+    solvers fill; ``hosting`` lets a guest act within every step (:class:`~taichi_sim.solvers.particles.solver.Guest`),
+    which takes shares instead of segments.
     """
 
     dim: int
@@ -63,6 +65,7 @@ class ParticlesPlan:
     driven: bool = False
     driven_frames: int = 1
     coupled: bool = False
+    hosting: bool = False
     partitions: int = 16
     segment_mode: bool = False
 
@@ -85,6 +88,8 @@ class ParticlesPlan:
                 raise ValueError(f"{what}[{i}] = {tuple(map(int, ends[i]))} joins a particle to itself; leave it out")
         if self.edges and not 0 <= np.asarray(self.edges)[:, 2].max() < self.actuators:
             raise ValueError(f"edges name an actuator that is not there: there are actuators 0 … {self.actuators - 1}")
+        if self.hosting and self.segment_mode:
+            raise ValueError("a guest acts between kernels: hosting needs segment_mode = False")
         if (COMPLIANT in self.walls or self.obstacle) and not self.grains:
             raise ValueError("compliant walls and obstacles act by the law of contact: they need grains = True")
         if self.obstacle and (len(self.obstacle) != self.dim or min(self.obstacle) < 2):
@@ -113,6 +118,7 @@ class ParticlesPlan:
         return Features(
             self.dim, self.grains, self.hertz, self.rolling and self.grains, bool(self.edges), bool(self.bends),
             self.groups > 1, self.driven, self.coupled, any(w != COMPLIANT for w in self.walls), bool(self.obstacle),
+            self.hosting,
         )  # fmt: skip
 
 
@@ -185,7 +191,7 @@ def declare(dim: int) -> tuple[Array, ...]:
         scratch("order", (), "grain", "particles sorted by bucket"),
         scratch("built", v, "grain", "positions when neighbours were listed", "real"),
         scratch("stale", (), ("slot", "env"), "1 where a particle has left the reach of the lists"),
-        scratch("free_velocity", v, ("slot", "walled"), "velocity before hard walls, every step", "real"),
+        scratch("free_velocity", v, ("slot", "walled"), "velocity before hard walls, after a guest", "real"),
         scratch("force_bar", v, "particle", "adjoint of force", "real"),
         scratch("torque_bar", turn, "grain", "adjoint of torque", "real"),
         scratch("stretch_bar", v, ("grain", "contact"), "adjoint of stretch after the step", "real"),
@@ -228,7 +234,7 @@ def domain_sizes(p: ParticlesPlan, slots: int) -> dict[str, int]:
         "corners": 3 * len(p.bends),
         "buckets": p.envs * (p.buckets + 1),
         "slot": slots,
-        "walled": total if p.features.hard else 1,
+        "walled": total if p.features.hard or p.hosting else 1,
         "one": 1,
         "extent": 11,
         "worker": p.workers,

@@ -1,4 +1,7 @@
-"""One step of one particle from slot ``k`` to ``k + 1``, and its adjoint in two phases."""
+"""One step of one particle from slot ``k`` to ``k + 1``, and its adjoint in phases.
+
+Forces give a velocity (``accelerate``), with which the particle moves (``settle``). Between the two a guest may act.
+"""
 
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.particles.arrays import GROUP, HELD
@@ -19,7 +22,7 @@ def inertia(dim: ti.template(), m, r):
 
 
 @ti.func
-def advance(
+def accelerate(
     has: ti.template(), e, worker, i, k, f, x: ti.template(), v: ti.template(), spin: ti.template(),
     partner: ti.template(), stretch: ti.template(), roll: ti.template(), mass: ti.template(), radius: ti.template(),
     spring: ti.template(), bend_stiffness: ti.template(), surface: ti.template(), step: ti.template(),
@@ -27,10 +30,11 @@ def advance(
     particle_force: ti.template(), impulse: ti.template(), group_force: ti.template(), actuation: ti.template(),
     tag: ti.template(), edge: ti.template(), head: ti.template(), spring_of: ti.template(), bend: ti.template(),
     bend_of: ti.template(), wall_kind: ti.template(), distance: ti.template(), grid: ti.template(),
-    neighbour: ti.template(), built: ti.template(), free_velocity: ti.template(), reach: ti.template(),
-    extent: ti.template(), stale: ti.template(), flag: ti.template(),
+    neighbour: ti.template(), built: ti.template(), reach: ti.template(), extent: ti.template(),
+    stale: ti.template(), flag: ti.template(),
 ):
-    """Gather what acts on particle ``i`` in slot ``k`` and write slot ``k + 1``."""
+    """Gather what acts on particle ``i`` in slot ``k``: its velocity before hard walls. Spin and springs of contacts
+    go into slot ``k + 1``."""
     h, keep, m = step[e][0], ti.exp(-step[e][0] * step[e][1]), mass[i]
     t = tag[i - e * extent[COUNT]]
     F = elastic_forces(has, e, i, k, f, x, v, spring, bend_stiffness, actuation, edge, head, spring_of, bend, bend_of,
@@ -54,10 +58,21 @@ def advance(
         after = after + impulse[k, i] / m
     if t[HELD] == 1:
         after = v[k, i]
+    return after
+
+
+@ti.func
+def settle(has: ti.template(), e, i, k, free, x: ti.template(), v: ti.template(), radius: ti.template(),
+           step: ti.template(), wall_normal: ti.template(), wall: ti.template(), tag: ti.template(),
+           wall_kind: ti.template(), free_velocity: ti.template(), extent: ti.template()):
+    """Stop particle ``i`` with the velocity ``free`` at hard walls and move it to slot ``k + 1``."""
+    h, held, after = step[e][0], tag[i - e * extent[COUNT]][HELD], free
+    if held == 1:
+        after = v[k, i]
     drift = h * after
     if ti.static(has.hard):
         free_velocity[k, i] = after
-        if t[HELD] == 0:
+        if held == 0:
             after, drift = walls(extent[WALLS], e * extent[WALLS], x[k, i], after, radius[i], h, wall_kind,
                                  wall_normal, wall)
     v[k + 1, i] = after
@@ -65,24 +80,19 @@ def advance(
 
 
 @ti.func
-def release_adjoint(
-    has: ti.template(), part, e, i, k, f, x: ti.template(), v: ti.template(), spin: ti.template(),
-    mass: ti.template(), radius: ti.template(), step: ti.template(), gravity: ti.template(),
-    wall_normal: ti.template(), wall: ti.template(), particle_force: ti.template(), tag: ti.template(),
-    wall_kind: ti.template(), free_velocity: ti.template(), extent: ti.template(), d_x: ti.template(),
-    d_v: ti.template(), d_spin: ti.template(), d_stretch: ti.template(), d_roll: ti.template(),
-    d_radius: ti.template(), d_step: ti.template(), d_gravity: ti.template(), d_wall_normal: ti.template(),
-    d_wall: ti.template(), d_particle_force: ti.template(), d_impulse: ti.template(), d_group_force: ti.template(),
-    force_bar: ti.template(), torque_bar: ti.template(), stretch_bar: ti.template(), roll_bar: ti.template(),
+def settle_adjoint(
+    has: ti.template(), part, e, i, k, x: ti.template(), v: ti.template(), radius: ti.template(), step: ti.template(),
+    wall_normal: ti.template(), wall: ti.template(), tag: ti.template(), wall_kind: ti.template(),
+    free_velocity: ti.template(), extent: ti.template(), d_x: ti.template(), d_v: ti.template(),
+    d_radius: ti.template(), d_wall_normal: ti.template(), d_wall: ti.template(), force_bar: ti.template(),
 ):
-    """First phase: from slot ``k + 1`` to force, torque and contact springs; what needs no neighbours."""
-    h, c, m = step[e][0], step[e][1], mass[i]
-    keep = ti.exp(-h * c)
-    t = tag[i - e * extent[COUNT]]
+    """Adjoint of :func:`settle`: that of ``free`` into ``force_bar``, those of slot ``k`` that are not by way of it
+    into ``d_x`` and ``d_v``. Returns ``h_bar``."""
+    h, held = step[e][0], tag[i - e * extent[COUNT]][HELD]
     x_bar = d_x[i]
-    free_bar, h_bar, c_bar = d_v[i] + h * x_bar, 0.0 * h, 0.0 * h
+    free_bar, h_bar = d_v[i] + h * x_bar, 0.0 * h
     if ti.static(has.hard):
-        if t[HELD] == 0:
+        if held == 0:
             free_bar, here_bar, r_bar, h_bar = walls_adjoint(
                 part, extent[WALLS], e * extent[WALLS], x[k, i], free_velocity[k, i], radius[i], h, d_v[i], x_bar,
                 wall_kind, wall_normal, wall, d_wall_normal, d_wall)
@@ -92,11 +102,35 @@ def release_adjoint(
             h_bar = x_bar.dot(v[k, i])
     else:
         h_bar = x_bar.dot(v[k + 1, i])
-    d_v[i] = free_bar
+    d_v[i] = 0.0 * free_bar
+    force_bar[i] = free_bar
+    if held == 1:
+        d_v[i] = free_bar
+        force_bar[i] = 0.0 * free_bar
+    return h_bar
+
+
+@ti.func
+def release_adjoint(
+    has: ti.template(), part, e, i, k, f, drift_bar, v: ti.template(), spin: ti.template(), mass: ti.template(),
+    radius: ti.template(), step: ti.template(), gravity: ti.template(), particle_force: ti.template(),
+    tag: ti.template(), extent: ti.template(), d_v: ti.template(), d_spin: ti.template(), d_stretch: ti.template(),
+    d_roll: ti.template(), d_step: ti.template(), d_gravity: ti.template(), d_particle_force: ti.template(),
+    d_impulse: ti.template(), d_group_force: ti.template(), force_bar: ti.template(), torque_bar: ti.template(),
+    stretch_bar: ti.template(), roll_bar: ti.template(),
+):
+    """First phase of the adjoint of :func:`accelerate`: from the velocity in ``force_bar`` to force, torque and contact
+    springs; what needs no neighbours. ``drift_bar`` is the ``h_bar`` of :func:`settle_adjoint`."""
+    h, c, m = step[e][0], step[e][1], mass[i]
+    keep = ti.exp(-h * c)
+    t = tag[i - e * extent[COUNT]]
+    free_bar, h_bar, c_bar = force_bar[i], drift_bar, 0.0 * h
     force_bar[i] = 0.0 * free_bar
-    if t[HELD] == 0:
+    if t[HELD] == 1:
+        d_v[i] = d_v[i] + free_bar
+    else:
         decay = keep * v[k, i].dot(free_bar)
-        d_v[i] = keep * free_bar
+        d_v[i] = d_v[i] + keep * free_bar
         force_bar[i] = (h / m) * free_bar
         d_gravity[part, e] = d_gravity[part, e] + ti.cast(h * free_bar, ti.f64)
         h_bar = h_bar + gravity[e].dot(free_bar)

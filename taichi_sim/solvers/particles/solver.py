@@ -36,6 +36,20 @@ class ParticlesTrouble(Exception):
         }[self.kind]
 
 
+class Guest(Protocol):
+    """Something that acts on the particles within a step, after all forces and before hard walls (rigid bodies, say).
+
+    ``enter`` changes ``free_velocity[k]`` in place and keeps those before, ``swap`` exchanges the two;
+    ``enter_adjoint`` finds the adjoint of the velocities after it in ``force_bar``, leaves that of those before, and
+    adds to the others.
+    """
+
+    def enter(self, k: int, frame: int, epoch: int) -> None: ...
+    def swap(self, k: int) -> None: ...
+    def enter_adjoint(self, k: int, frame: int, epoch: int) -> None: ...
+    def again(self, start: int) -> bool: ...
+
+
 class Drive(Protocol):
     """Forces on particles beside all others (chambers and tendons, say): ``give`` writes ``impulse[k]``,
     ``give_adjoint`` carries ``d_impulse[k]`` on to positions."""
@@ -62,10 +76,12 @@ class ParticlesSolver:
 
     Another solver that acts on the particles steps one slot at a time (``forward(k, k + 1, True)``, later
     ``backward(k, k + 1)``): where the plan is ``coupled`` it writes ``impulse[k]`` (N s) before a step and finds
-    ``d_impulse[k]`` after the step's backward sweep. A ``drive`` of such a plan does so by itself.
+    ``d_impulse[k]`` after the step's backward sweep; a ``drive`` of such a plan does so by itself. A ``guest`` of a
+    ``hosting`` plan acts within the step.
     """
 
     drive: Drive | None = None
+    guest: Guest | None = None
 
     def __init__(
         self, runtime: Runtime, plan: ParticlesPlan, substeps: int, frames: int, slots: int, plain: bool = False
@@ -118,6 +134,10 @@ class ParticlesSolver:
                     launch = bind_kernel(search.sort, store, fixed, plain)
                 case "list":
                     launch = bind_kernel(search.list_neighbours, store, fixed, plain)
+                case "pull" | "move":
+                    launch = getattr(kernels, name).bind(store, plain, **fixed)
+                case "pull_adjoint" | "move_adjoint":
+                    launch = getattr(kernels, name.removesuffix("_adjoint")).bind_adjoint(store, plain, **fixed)
                 case "forward":
                     op = kernels.segment if p.segment_mode else kernels.one_step
                     launch = op.bind(store, plain, **fixed)
@@ -133,6 +153,7 @@ class ParticlesSolver:
         """Start a segment at absolute step ``start``; slot 0 holds its state."""
         self.start = start
         self._pieces: list[_Piece] = []
+        self._listed_for: dict[int, int] = {}
         self._listed = -1
         self.store.zero(["flag"])
         if self.plan.grains:
@@ -153,6 +174,8 @@ class ParticlesSolver:
             if self.plan.grains and self._listed < 0:
                 self._list(k)
             self._steps(k, end)
+            while self.guest is not None and self.guest.again(self.start):
+                self._steps(k, end)
             good = self._good_until(k, end)
             if good > k:
                 self._check(k, good)
@@ -183,15 +206,71 @@ class ParticlesSolver:
         self._raise_flag(k + 1)
 
     def _steps(self, k0: int, k1: int) -> None:
-        launch, envs = self._launch("forward"), self.plan.envs
         self.store.zero(["stale", "flag"])
+        envs = self.plan.envs
+        if self.guest is not None:
+            for k in range(k0, k1):
+                self._give(k)
+                self._launch("pull")(envs, k, self._frame(k))
+                self.guest.enter(k, self._frame(k), 0)
+                self._launch("move")(envs, k)
+                if self.plan.grains and self.store.view("stale")[k].any():
+                    return  # the guest has not to see what comes after
+            return
+        launch = self._launch("forward")
         if self.plan.segment_mode:
             launch(envs, k0, k1, self.start, self.substeps, self.frames)
             return
         for k in range(k0, k1):
-            if self.drive is not None:
-                self.drive.give(k, self._frame(k))
+            self._give(k)
             launch(envs, k, self._frame(k))
+
+    def _give(self, k: int) -> None:
+        if self.drive is not None:
+            self.drive.give(k, self._frame(k))
+
+    def _give_adjoint(self, k: int) -> None:
+        if self.drive is not None:
+            self.drive.give_adjoint(k, self._frame(k))
+
+    # ---- halves of a step, for whoever has particles of its own to step in between ----
+
+    def pull(self, k: int) -> None:
+        """Velocities of slot ``k`` before a guest and hard walls, with lists of neighbours that serve."""
+        if self.plan.grains and self._listed < 0:
+            self._list(k)
+        self.store.zero(["stale", "flag"])
+        self._give(k)
+        self._launch("pull")(self.plan.envs, k, self._frame(k))
+        if self.plan.grains and self.store.view("stale")[k].any():
+            self._list(k)
+            self.store.zero(["stale"])
+            self._launch("pull")(self.plan.envs, k, self._frame(k))
+        self._listed_for[k] = self._listed
+        if self.guest is not None:
+            self.guest.enter(k, self._frame(k), 0)
+
+    def move(self, k: int) -> None:
+        """Hard walls, and slot ``k + 1``."""
+        self._launch("move")(self.plan.envs, k)
+
+    def check(self, k0: int, k1: int) -> None:
+        """Raise :class:`ParticlesTrouble` for what went wrong in slots ``k0 … k1``."""
+        self._check(k0, k1)
+
+    def move_adjoint(self, k: int) -> None:
+        """Adjoint of :meth:`move`: that of velocities after the guest into ``force_bar``."""
+        self._launch("move_adjoint")(self.plan.envs, k)
+
+    def pull_adjoint(self, k: int) -> None:
+        """Adjoint of :meth:`pull`."""
+        if self.guest is not None:
+            self.guest.swap(k)
+            self.guest.enter_adjoint(k, self._frame(k), 0)
+        if self.plan.grains and self._listed != self._listed_for[k]:
+            self._list(self._listed_for[k])
+        self._launch("pull_adjoint")(self.plan.envs, k, self._frame(k))
+        self._give_adjoint(k)
 
     def _frame(self, k: int) -> int:
         return min((self.start + k) // self.substeps, self.frames - 1)
@@ -229,14 +308,22 @@ class ParticlesSolver:
             piece = self._pieces.pop()
             if self.plan.grains and self._listed != piece.listed:
                 self._list(piece.listed)
-            launch, envs = self._launch("backward"), self.plan.envs
+            envs = self.plan.envs
+            if self.guest is not None:
+                for k in range(piece.k1 - 1, piece.k0 - 1, -1):
+                    self._launch("move_adjoint")(envs, k)
+                    self.guest.swap(k)
+                    self.guest.enter_adjoint(k, self._frame(k), 0)
+                    self._launch("pull_adjoint")(envs, k, self._frame(k))
+                    self._give_adjoint(k)
+                continue
+            launch = self._launch("backward")
             if self.plan.segment_mode:
                 launch(envs, piece.k0, piece.k1, self.start, self.substeps, self.frames)
                 continue
             for k in range(piece.k1 - 1, piece.k0 - 1, -1):
                 launch(envs, k, self._frame(k))
-                if self.drive is not None:
-                    self.drive.give_adjoint(k, self._frame(k))
+                self._give_adjoint(k)
 
     # ---- state as the timeline stores it ----
 

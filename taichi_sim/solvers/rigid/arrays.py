@@ -43,7 +43,7 @@ class RigidPlan:
     compile for all the same, so that scenes share a kernel. ``held`` bodies do not move. ``capacity`` is the room for
     contacts of one environment. Without ``events`` contact is compliant only, and ``restitution`` is not looked at.
     ``joints`` are (kind, parent, child) and ``closures`` (kind, a, b), kinds of ``topology``, bodies or -1 for the
-    world; with them there are no events, and nothing is held.
+    world; with them there are no events, and nothing is held. ``contact_gradient`` is a policy of ``softening``.
     """
 
     dim: int
@@ -63,6 +63,7 @@ class RigidPlan:
     joints: tuple[tuple[int, int, int], ...] = ()
     closures: tuple[tuple[int, int, int], ...] = ()
     also: int = 0
+    contact_gradient: str = "exact"
 
     @property
     def bounded(self) -> int:
@@ -198,8 +199,10 @@ def declare(dim: int) -> tuple[Array, ...]:
         scratch("link", (6,), "link", "parent, kind, joint, first degree of freedom, their number, coordinate", "int"),
         scratch("order", (), "link", "bodies, parents first", "int"),
         scratch("closure", (3,), "closures", "kind, A, B", "int"),
-        scratch("contact", (17,), "room", "contacts of the step, columns of geometry.py"),
+        scratch("contact", (20,), "room", "contacts of the step, columns of geometry.py"),
         scratch("contact_body", (2,), "room", "their bodies A and B, -1 for the world", "int"),
+        scratch("push", (3,), "room", "impulses of contacts that were read again, on A"),
+        scratch("told", (2,), "env", "of contacts that were read again: slot they are taped in, their number", "int"),
         scratch("taped", (4,), ("slot", "room"), "contacts of every step: kind, features of A and B, surface", "int"),
         scratch("taped_count", (3,), ("slot", "env"), "contacts of every step, factorisations, law (law.py)", "int"),
         scratch("chain", (2,), ("slot", "env"), "pieces of every step: first slot in the pool, impacts", "int"),
@@ -221,7 +224,7 @@ def declare(dim: int) -> tuple[Array, ...]:
         scratch("grid", (5,), "lattice", "first sample, nodes along x, y, z, body", "int"),
         scratch("lattice", (4,), "lattice", "place of the first node, spacing"),
         scratch("distances", (), "sample", "signed distances, or coefficients of splines through them"),
-        scratch("settings", (), "settings", "tolerance of the solve, margin of detection [m], floor [√J]"),
+        scratch("settings", (), "settings", "tolerance of the solve, margin of detection [m], floor [√J], softening"),
         scratch("extent", (), "extent", "sizes of an environment, in the order of the solver", "int"),
         scratch("flag", (3,), "env", "kind, slot, detail of what went wrong", "int"),
     )
@@ -266,7 +269,7 @@ def domain_sizes(p: RigidPlan, slots: int) -> dict[str, int]:
         "lattice": len(p.grids),
         "sample": p.samples,
         "column": 13 if p.jointed else 6,
-        "settings": 3,
+        "settings": 7,
         "extent": 11,
         "three": 3,
         "four": 4,

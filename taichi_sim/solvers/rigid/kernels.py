@@ -100,7 +100,7 @@ def segment(
 
     With ``events`` a turn of the loop is a piece of a step, from slot ``s`` to ``target``, and ``rest`` is what is left
     of the step; without, it is a step. (One loop, in which every function stands once: each is compiled where it
-    stands.) Scenes with joints go one step at a time, between kernels of ``tree_kernels``.
+    stands.) Scenes with joints run by ``march``; here they go one step at a time, between kernels of ``tree_kernels``.
     """
     J = ti.static(Joints(
         trees, loops,
@@ -224,13 +224,14 @@ def segment_adjoint(
     turned_bar: A1, arm: A1, arm_bar: A1, face: A1, face_bar: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1,
     contact: A1, contact_body: A1, taped: A2, taped_count: A2, chain: A2, piece: A2, flown: A2, pool: A1,
     event_settings: A1, grid_scale: A1, grid_place: A1, census: A1, shape: A1, pairing: A1, line: A1, point_body: A1,
-    plane_body: A1, held: A1, grid: A1, lattice: A1, distances: A1, extent: A1, d_grid_scale: A1, d_grid_place: A1,
+    plane_body: A1, held: A1, grid: A1, lattice: A1, distances: A1, settings: A1, extent: A1,
+    d_grid_scale: A1, d_grid_place: A1,
     d_position: A1, d_rotation: A1, d_velocity: A1, d_spin: A1, d_kick: A1, d_mass: A1, d_inertia: A1, d_centre: A1,
     d_point: A1, d_radius: A1, d_plane_normal: A1, d_plane_offset: A1,
     d_friction: A1, d_stiffness: A1, d_damping: A1, d_stiction: A1, d_restitution: A1,
     d_gravity: A1, d_dt: A1, d_force: A3, d_torque: A3,
     link: A1, order: A1, reduced: A2, motion: A1, lever: A1, coordinate: A2, rate: A2, armature: A1, mass_matrix: A1,
-    jacobian: A1, row: A1, bond: A1, closure: A1, d_coordinate: A1, d_rate: A1,
+    jacobian: A1, row: A1, bond: A1, closure: A1, flag: A1, d_coordinate: A1, d_rate: A1,
     envs: ti.i32, k0: ti.i32, k1: ti.i32, start: ti.i32, substeps: ti.i32,
 ):
     J = ti.static(Joints(
@@ -247,7 +248,7 @@ def segment_adjoint(
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
             e = spread // SPREAD
-            for back in range(k1 - k0):
+            for back in range(ti.select(flag[e][0] == 0, k1 - k0, 0)):
                 k = k1 - 1 - back
                 f = (start + k) // substeps
                 rest_bar = 0.0 * dt[e]
@@ -322,8 +323,8 @@ def segment_adjoint(
                         if impact == 1 and scale < 1.0:
                             rounds = 2
                         for turned_to in range(rounds):
-                            solve_adjoint(dim, J, e, extent, count, way, dof, matrix, contact, contact_body, heft,
-                                          inertia_world, (), ())
+                            solve_adjoint(dim, J, e, extent, count, way, impact, rest, settings, dof, matrix, contact,
+                                          contact_body, heft, inertia_world, (), ())
                             if ti.static(events):
                                 if rounds == 2:  # the scale follows from the energies
                                     change = scale_slope(dim, e, s, count, extent, dof, contact, contact_body, taped,

@@ -6,8 +6,9 @@ frozen: a convex problem, after Castro et al. 2023, arXiv:2312.03908) bring the 
 friction is eased first. The last resort is the similar law (``law``), which is convex; steps that needed it are marked
 on the tape. What does not converge even so is reported, and the run stops.
 
-What is not a rigid body but pushes one may enter: ``entering`` is empty or a pair of functions, which add to the
-residual and to the matrix (in terms of a body's twist and wrench) what the arrays ``others`` say.
+What is not a rigid body but pushes one may enter: ``entering`` is empty or three functions, which add to the
+residual of bodies (wrenches at their velocities) and to the matrix what the arrays ``others`` say, and freeze normal
+impulses for lagged solves.
 
 One task works on one environment, all bodies of which form one dense problem. Its memory: ``dof``, a row for every
 degree of freedom, with the columns below.
@@ -34,7 +35,10 @@ START, ITERATE, SEARCH, FREEZE, DONE = 0, 1, 2, 3, 4
 
 #: Rounds: an exact one, two lagged, an exact one; from ``EASED`` to ``SHARP`` with a stiction speed that falls by four
 #: each time, to its own value (a sharp corner is what Newton's method jumps over); then lagged and exact ones again.
-EASED, SHARP, ROUNDS = 4, 14, 24
+EASED, SHARP, ROUNDS, EVERY = 4, 14, 24, 3
+
+#: What has entered may be a hundred times as heavy as a body: four lagged rounds before an exact one.
+ENTERED = (6, 16, 29, 5)
 
 #: Iterations of a round, cuts of a step, and evaluations of a line search.
 ITERATIONS, CUTS, SEARCHES = 20, 8, 24
@@ -85,7 +89,7 @@ def residual(dim: ti.template(), J: ti.template(), column, e, bodies, first, cou
                 add_wrench(dim, dof, RESIDUAL, (e * bodies + contact_body[c][1]) * freedoms, gamma,
                            column3(contact, c, 6).cross(gamma))
     if ti.static(len(entering) > 0):
-        size = size + entering[0](dim, column, e, bodies, soft, dof, heft, others)
+        size = size + entering[0](dim, column, e, bodies, lagged, soft, dof, heft, others)
     norm = 0.0
     if ti.static(J.on):
         norm = project(dim, J, e, column)
@@ -167,7 +171,7 @@ def assemble(dim: ti.template(), J: ti.template(), e, bodies, first, count, lagg
                         at = base + row * n + place
                         matrix[at] = matrix[at] + turn * pushed.dot(row_of_jacobian(dim, j % freedoms, right))
     if ti.static(len(entering) > 0):
-        entering[1](dim, NOW, e, bodies, soft, transposed, dof, matrix, others)
+        entering[1](dim, J, NOW, e, bodies, lagged, soft, transposed, dof, matrix, others)
 
 
 @ti.func
@@ -236,6 +240,7 @@ def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, toleran
     (to ``tolerance`` where all else has been tried).
     """
     freedoms = ti.static(3 if dim == 2 else 6)
+    eased, sharp, rounds, every = ti.static(ENTERED if len(entering) > 0 else (EASED, SHARP, ROUNDS, EVERY))
     n = bodies * freedoms
     if ti.static(J.on):
         n = J.tree.extent[6]
@@ -258,6 +263,8 @@ def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, toleran
         elif phase == FREEZE:
             for c in range(first, first + count):
                 contact[c][FROZEN] = contact[c][NORMAL]
+            if ti.static(len(entering) > 0):
+                entering[2](e, others)
             phase, lagged, iteration = ITERATE, LAGGED, 0
         elif phase == ITERATE:
             stalled = lagged == EXACT and iteration > 2 and least >= 0.999 * norm
@@ -274,17 +281,17 @@ def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, toleran
                 lagged = EXACT
                 iteration = 0
                 soft = 1.0
-                for _ in range(stage, SHARP):
+                for _ in range(stage, sharp):
                     soft = 4.0 * soft
                 phase = ITERATE
-                if stage < EASED or stage > SHARP:
+                if stage < eased or stage > sharp:
                     soft = 1.0
-                    phase = ti.select(stage % 3 == 0, ITERATE, FREEZE)
-                if stage == EASED:
+                    phase = ti.select(stage % every == 0, ITERATE, FREEZE)
+                if stage == eased:
                     copy_column(J.unknown, at, n, FREE, NOW)
-                if stage >= ROUNDS:
+                if stage >= rounds:
                     phase, lagged = ITERATE, SIMILAR
-                    if stage == ROUNDS + 3:
+                    if stage == rounds + 3:
                         phase = DONE
             else:
                 norm = value
@@ -334,4 +341,6 @@ def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, toleran
                     step = 0.4 * step
             for i in range(at, at + n):
                 J.unknown[i, column] = J.unknown[i, NOW] + step * J.unknown[i, DELTA]
+    if ti.static(J.on):  # the last step has moved what velocities of links follow from
+        spread(dim, J.tree, e, NOW, 0, NOW)
     return converged, work

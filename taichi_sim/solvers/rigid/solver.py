@@ -5,8 +5,11 @@ import numpy as np
 from taichi_sim.core.launch import Launch
 from taichi_sim.core.store import Store
 from taichi_sim.runtime import Runtime
-from taichi_sim.solvers.rigid import kernels, tree_kernels
+from taichi_sim.solvers.rigid import kernels, readings, tree_kernels
 from taichi_sim.solvers.rigid.arrays import RigidPlan, declare, domain_sizes
+from taichi_sim.solvers.rigid.march import march
+from taichi_sim.solvers.rigid.sensing import Contacts, read_contacts
+from taichi_sim.solvers.rigid.softening import POLICIES
 
 #: What went wrong in a rollout; ``flag[e, 0]`` and :class:`RigidTrouble`.
 UNSOLVED, CROWDED, NOT_FINITE, RATTLING = 1, 2, 3, 4
@@ -19,6 +22,9 @@ IMPACT = (1e6, 1e-14)
 
 #: Gap below which a contact is looked at whatever the speed, m.
 MARGIN = 1e-3
+
+#: The same where gaps push in the backward sweep, in units of their range: there the push is 1/400 of the stiffness.
+SEEN = 10.0
 
 
 class RigidTrouble(Exception):
@@ -69,7 +75,8 @@ class RigidSolver:
             t.joint_freedoms, t.coordinates, len(p.joints), len(p.closures),
         ]  # fmt: skip
         store.write("extent", np.array(counts, np.int32))
-        store.write("settings", np.array([TOLERANCE, MARGIN, 1.0]))
+        policy = POLICIES[p.contact_gradient]
+        store.write("settings", np.array([TOLERANCE, max(MARGIN, SEEN * policy[3]), 1.0, *policy]))
         store.write("census", np.array([p.bounded, len(p.shapes), len(p.lines), len(p.grids)], np.int32))
         for name, values in (
             ("shape", p.shapes), ("line", p.lines), ("point_body", p.point_body), ("plane_body", p.plane_body),
@@ -91,8 +98,9 @@ class RigidSolver:
             p = self.plan
             fixed = {"dim": p.dim, "met": p.met, "trees": p.jointed, "loops": bool(p.closures)}
             fixed |= {"alone": p.jointed and p.envs == 1, "events": bool(p.events)}
-            op = getattr(tree_kernels if p.jointed and not name.startswith("segment") else kernels,
-                         name.removesuffix("_adjoint"))  # fmt: skip
+            op_name = name.removesuffix("_adjoint")
+            room = tree_kernels if p.jointed and op_name != "segment" else kernels
+            op = march if name == "march" else getattr(readings if op_name in readings.NAMES else room, op_name)
             bind = op.bind_adjoint if name.endswith("_adjoint") else op.bind
             self._bound[name] = bind(self.store, self._plain, **fixed)
         return self._bound[name]
@@ -114,14 +122,7 @@ class RigidSolver:
         Raises :class:`RigidTrouble` where the velocity problem has no solution or a number is not finite.
         """
         launch, envs = self._launch, self.plan.envs
-        if self.plan.jointed:
-            self._links("place", k0)
-            for k in range(k0, k1):
-                self._links("ready", k, (self.start + k) // self.substeps)
-                launch("segment")(envs, k, k + 1, self.start, self.substeps)
-                self._links("place", k + 1)
-        else:
-            launch("segment")(envs, k0, k1, self.start, self.substeps)
+        launch("march" if self.plan.jointed else "segment")(envs, k0, k1, self.start, self.substeps)
         self.check()
 
     def check(self) -> None:
@@ -139,19 +140,45 @@ class RigidSolver:
         slot, ``backward(0, 0)`` does just that.
         """
         launch, envs = self._launch, self.plan.envs
+        self.settle(k1)
         if self.plan.jointed:
-            self._links("place", k1)
-            self._links("ready_adjoint", k1, 0, 0)
-            self._links("place_adjoint", k1)
             for k in reversed(range(k0, k1)):
                 f = (self.start + k) // self.substeps
-                self._links("place", k)
-                self._links("ready", k, f)
+                self.make_ready(k, f)
                 launch("segment_adjoint")(envs, k, k + 1, self.start, self.substeps)
-                self._links("ready_adjoint", k, f, 1)
-                self._links("place_adjoint", k)
+                self.make_ready_adjoint(k, f)
         else:
             launch("segment_adjoint")(envs, k0, k1, self.start, self.substeps)
+
+    def launch(self, name: str, k: int) -> None:
+        """``segment`` or ``segment_adjoint`` of the step from slot ``k``, for environments without a flag."""
+        self._launch(name)(self.plan.envs, k, k + 1, self.start, self.substeps)
+
+    # ---- what a step of bodies on joints takes besides; nothing where there are none ----
+
+    def place(self, k: int) -> None:
+        """Poses and velocities of links in slot ``k``."""
+        if self.plan.jointed:
+            self._links("place", k)
+
+    def make_ready(self, k: int, frame: int) -> None:
+        """:meth:`place`, and what contacts do not change in the step from slot ``k``."""
+        if self.plan.jointed:
+            self._links("place", k)
+            self._links("ready", k, frame)
+
+    def make_ready_adjoint(self, k: int, frame: int) -> None:
+        """Adjoint of :meth:`make_ready`, after that of the step."""
+        if self.plan.jointed:
+            self._links("ready_adjoint", k, frame, 1)
+            self._links("place_adjoint", k)
+
+    def settle(self, k: int) -> None:
+        """Give what was added to the adjoints of links in slot ``k`` to joints."""
+        if self.plan.jointed:
+            self._links("place", k)
+            self._links("ready_adjoint", k, 0, 0)
+            self._links("place_adjoint", k)
 
     # ---- state as the timeline stores it ----
 
@@ -196,7 +223,7 @@ class RigidSolver:
         self._synchronise(k, "_adjoint")
 
     def _synchronise(self, k: int, way: str) -> None:
-        f = min(max(0, self.start + k - 1) // self.substeps, self.store.view("force").shape[0] - 1)
+        f = self.frame_of(max(-self.start, k - 1))
         if not self.plan.jointed:
             self._launch(f"synchronise{way}")(self.plan.envs, self.plan.bodies, k, f)
             return
@@ -207,6 +234,39 @@ class RigidSolver:
             self._links("place_adjoint", k)
         else:
             self._links("follow", k)
+
+    def contacts(self, k: int) -> Contacts:
+        """What contacts did in the step to slot ``k``, read again from the tape: a run costs no more for it."""
+        return read_contacts(self, k)
+
+    def press(self, k: int, turn: int = 0) -> None:
+        """Contacts of the step from slot ``k`` and their impulses into ``contact`` and ``push``: of its last piece but
+        ``turn`` where impacts have split it."""
+        if self.plan.jointed:
+            self._links("place", k)
+        self._launch("press")(self.plan.envs, k, self.frame_of(k), turn)
+
+    def press_adjoint(self, k: int, force: np.ndarray, late: bool) -> None:
+        """Of contact forces on bodies on joints (envs, bodies, dim) in the step from slot ``k``: added to the adjoint
+        of slot ``k + 1`` where ``late``, else to that of slot ``k`` and of parameters."""
+        self.store.write("velocity_out", force.reshape(-1, self.plan.dim))
+        self._links("place", k)
+        self._launch("press_adjoint")(self.plan.envs, k, int(late))
+        if not late:
+            self._links("place_adjoint", k)
+
+    def strain(self, k: int) -> None:
+        """What acts along joints in the step from slot ``k`` into ``rate_out``, N m or N."""
+        self._launch("strain")(self.plan.envs, k, self.frame_of(k))
+
+    def strain_adjoint(self, k: int, effort: np.ndarray, late: bool) -> None:
+        """Adjoint of :meth:`strain` (envs, joint freedoms); ``late`` as in :meth:`press_adjoint`."""
+        self.store.write("rate_out", effort.reshape(-1))
+        self._launch("strain_adjoint")(self.plan.envs, k, self.frame_of(k), int(late))
+
+    def frame_of(self, k: int) -> int:
+        """Row of the inputs in the step from slot ``k``."""
+        return min((self.start + k) // self.substeps, self.store.view("force").shape[0] - 1)
 
     def clear_adjoints(self) -> None:
         """Set every adjoint to zero, before a backward sweep."""

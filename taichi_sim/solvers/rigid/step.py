@@ -11,6 +11,7 @@ from taichi_sim.solvers.rigid.geometry import (
     DAMPING,
     FRICTION,
     GAP,
+    IMPULSE,
     NORMAL,
     STICTION,
     STIFF,
@@ -19,7 +20,7 @@ from taichi_sim.solvers.rigid.geometry import (
     locate_adjoint,
 )
 from taichi_sim.solvers.rigid.impact import rebound_adjoint
-from taichi_sim.solvers.rigid.law import impulse, impulse_adjoint
+from taichi_sim.solvers.rigid.law import impulse_adjoint
 from taichi_sim.solvers.rigid.newton import assemble, contact_motion, eliminate
 from taichi_sim.solvers.rigid.rotation import (
     flat,
@@ -33,6 +34,7 @@ from taichi_sim.solvers.rigid.rotation import (
     turn,
     turn_adjoint,
 )
+from taichi_sim.solvers.rigid.softening import soften
 from taichi_sim.solvers.rigid.tree import spread
 from taichi_sim.solvers.rigid.twist import (
     BEFORE,
@@ -82,7 +84,7 @@ def place_contacts(S: ti.template(), e, k, h, friction: ti.template(), stiffness
         contact_body[c] = ti.Vector([A, B])
         contact[c] = ti.Vector([
             n[0], n[1], n[2], arm_a[0], arm_a[1], arm_a[2], arm_b[0], arm_b[1], arm_b[2], gap, h * h * stiffness[s],
-            -gap / h, friction[s], damping[s], stiction[s], 0.0, 0.0])
+            -gap / h, friction[s], damping[s], stiction[s], 0.0, 0.0, 0.0, 0.0, 0.0])
 
 
 @ti.func
@@ -171,7 +173,7 @@ def contacts_adjoint(S: ti.template(), D: ti.template(), J: ti.template(), event
         n = column3(contact, c, 0)
         K, b, mu = contact[c][STIFF], contact[c][BIAS], contact[c][FRICTION]
         d, vs = contact[c][DAMPING], contact[c][STICTION]
-        gamma, _gn = impulse(motion, n, K, b, mu, d, vs, way, 0.0)
+        gamma = column3(contact, c, IMPULSE)
         y, n_bar, K_bar, b_bar, mu_bar, d_bar, vs_bar = impulse_adjoint(motion, n, K, b, mu, d, vs, way, z)
         s = e * extent[3] + taped[k, c][3]
         d_friction[s] = d_friction[s] + ti.cast(mu_bar, ti.f64)
@@ -179,8 +181,9 @@ def contacts_adjoint(S: ti.template(), D: ti.template(), J: ti.template(), event
         gap_bar = -b_bar / h
         if impact == 0:
             d_damping[s] = d_damping[s] + ti.cast(d_bar, ti.f64)
-            d_stiffness[s] = d_stiffness[s] + ti.cast(h * h * K_bar, ti.f64)
-            h_bar = h_bar + 2.0 * h * stiffness[s] * K_bar + b_bar * contact[c][GAP] / (h * h)
+            share = K / (h * h * stiffness[s])  # 1, but where a policy has softened the law
+            d_stiffness[s] = d_stiffness[s] + ti.cast(h * h * share * K_bar, ti.f64)
+            h_bar = h_bar + 2.0 * h * stiffness[s] * share * K_bar + b_bar * contact[c][GAP] / (h * h)
         A, B = contact_body[c][0], contact_body[c][1]
         _v, w = body_motion(dim, dof, NOW, (e * bodies + A) * freedoms)
         _z, zw = body_motion(dim, dof, DELTA, (e * bodies + A) * freedoms)
@@ -251,7 +254,8 @@ def prepare_adjoint(dim: ti.template(), e, k, f, length, bodies, dof: ti.templat
 
 
 @ti.func
-def solve_adjoint(dim: ti.template(), J: ti.template(), e, extent: ti.template(), count, way, dof: ti.template(),
+def solve_adjoint(dim: ti.template(), J: ti.template(), e, extent: ti.template(), count, way, impact, h,
+                  settings: ti.template(), dof: ti.template(),
                   matrix: ti.template(), contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
                   inertia_world: ti.template(), entering: ti.template(), others: ti.template()):
     """``z`` of ``Hᵀ z = v_bar``, in place in DELTA."""
@@ -261,6 +265,7 @@ def solve_adjoint(dim: ti.template(), J: ti.template(), e, extent: ti.template()
     if ti.static(J.on):
         n = extent[6]
         spread(dim, J.tree, e, NOW, 0, NOW)
+    soften(dim, e, bodies, e * extent[5], count, way, impact, h, settings, dof, contact, contact_body)
     assemble(dim, J, e, bodies, e * extent[5], count, way, 1.0, 1, dof, matrix, contact, contact_body, heft,
              inertia_world, entering, others)
     eliminate(e, n, J.unknown, matrix)

@@ -12,6 +12,7 @@ BOX      half widths x, y, z, radius of the edges               (z: anything lar
 CAPSULE  radius, half length of its line                        x
 CYLINDER radius, half length, radius of the edges               x
 PLANE    none: the solid is x < 0                               x
+GRID     factor of a lattice of samples (``samples``)
 ======== ====================================================== ==========================
 
 Half widths and lengths of boxes and cylinders are those of the whole shape, edges included.
