@@ -141,6 +141,65 @@ def test_rebounds():
     assert not ledger.failures and by_name(ledger)["rigid"].allowed is not None
 
 
+def grains_and_solids() -> Scene:
+    """Grains between a box that is thrown up at them and a shelf that is held; some of a rod of points is held too."""
+    table = {
+        "format": 1, "dim": 2, "duration": 0.1, "frame_dt": 0.01, "gravity": [0.0, -9.81],
+        "domain": {"lower": [-1.0, 0.0], "upper": [1.0, 1.5], "walls": {"default": {"kind": "separate"}}},
+        "grains": {"sand": {"shape": {"kind": "box", "lower": [-0.1, 0.25], "upper": [0.1, 0.4]}, "radius": 0.02,
+                            "density": 1000.0, "contact_stiffness": 1e4, "friction": 0.4, "velocity": [0.0, -2.0]}},
+        "springs": {"line": {"kind": "rod", "start": [0.25, 0.2], "end": [0.5, 0.2], "segments": 8, "mass": 0.1,
+                             "stiffness": 500.0, "radius": 0.005, "contact_stiffness": 1e4,
+                             "held": {"kind": "box", "lower": [0.2, 0.1], "upper": [0.3, 0.3]}}},
+        "rigid": {"box": {"shape": {"kind": "box", "lower": [0.02, 0.1], "upper": [0.2, 0.22]}, "mass": 5.0,
+                          "friction": 0.3, "velocity": [1.0, 2.0]},
+                  "shelf": {"shape": {"kind": "box", "lower": [-0.2, 0.2], "upper": [0.0, 0.24]}, "mass": 1.0,
+                            "fixed": True}},
+    }  # fmt: skip
+    return Scene.from_dict(table)
+
+
+@pytest.mark.parametrize("precision", ["f32", "f64"])
+def test_grains_and_points_against_solids(precision):
+    ledger = audit(grains_and_solids(), precision)
+    assert not ledger.failures, ledger.failures
+    checks = by_name(ledger)
+    assert checks["rigid + particles"].scale > 10.0 and checks["rigid + particles"].allowed == MOMENTUM[precision]
+    assert checks["particles"].allowed is not None
+    assert ledger.accounts["particles"].acts["fixed bodies"].impulse[0, 1] > 10.0
+    assert ledger.accounts["particles"].acts["held"].size[0] > 0.0
+
+
+def test_a_pad_welded_to_a_box():
+    scene = boxes()
+    scene.rigid["box"].rotation = 0.0
+    table = scene.to_dict()
+    table["bodies"]["pad"] = {
+        "shape": {"kind": "box", "lower": [0.42, 0.45], "upper": [0.58, 0.65]}, "material": "jelly",
+        "regions": {"root": {"shape": {"kind": "box", "lower": [0.0, 0.0], "upper": [1.0, 0.52]}}},
+    }  # fmt: skip
+    table["attachments"] = {"hold": {"body": "pad", "region": "root", "to": "box"}}
+    ledger = audit(Scene.from_dict(table))
+    assert not ledger.failures and by_name(ledger)["continuum + rigid"].share < 1e-14
+
+
+@pytest.mark.slow
+def test_a_box_on_a_driven_hinge_against_a_block():
+    """What joints hold back does not show; what acts along them does, on both sides."""
+    scene = boxes()
+    scene.rigid["box"].velocity = [0.0, 0.0]
+    table = scene.to_dict()
+    table["joints"] = {"pin": {"kind": "hinge", "child": "box", "anchor": [0.9, 0.4], "velocity": 3.0,
+                               "damping": 0.5, "lower": -0.05, "upper": 0.5}}  # fmt: skip
+    table["actuators"] = {
+        "m": {"kind": "motor", "joint": "pin", "strength": 20.0, "signal": {"kind": "constant", "value": 0.5}}
+    }
+    ledger = audit(Scene.from_dict(table))
+    assert not ledger.failures, ledger.failures
+    pair = by_name(ledger)["continuum + rigid, along joints"]
+    assert pair.share < 1e-13 and pair.scale > 1.0 and pair.allowed is not None
+
+
 def test_motors_put_work_in():
     """A cart on a rail: energy follows the work of its motor, and without it the audit would cry out."""
     table = Scene.load("cart_pole").to_dict()
@@ -210,7 +269,7 @@ def test_a_contact_that_pushes_one_side_more_is_found(monkeypatch):
         span, pool = self.store.view("span")[k, 0], self.pool.view
         for j in range(span[0], span[0] + span[1]):
             p = pool("record")[j, 0]
-            v = self.mpm.store.view("v")[k]
+            v = self.host.store.view("v")[k]
             v[p] += 1e-3 * (v[p] - pool("after")[j])
 
     monkeypatch.setattr(Coupling, "enter", enter)

@@ -46,6 +46,10 @@ class MpmAudit:
         """(envs * particles,) kg, in the order of the solver."""
         return self._array("material")[self.rows()[0], 1]
 
+    def meeting(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Places and velocities with which particles of slot ``k`` meet bodies."""
+        return self.solver.store.view("x")[k], self.solver.store.view("v")[k]
+
     def _state(self, m: np.ndarray, x: np.ndarray, v: np.ndarray, C: np.ndarray) -> State:
         envs, quarter = self.solver.plan.envs, 0.25 * self.solver.plan.spacing**2
         curl = np.zeros((len(m), 3))

@@ -141,6 +141,14 @@ class ParticlesAudit:
     def _array(self, name: str) -> np.ndarray:
         return np.asarray(self.solver.store.view(name), np.float64)
 
+    def masses(self) -> np.ndarray:
+        """(envs * particles,) kg."""
+        return self._array("mass")
+
+    def meeting(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Places of slot ``k``, and the velocities with which points leave bodies."""
+        return self.solver.store.view("x")[k], self.solver.store.view("free_velocity")[k]
+
     def _slot(self, name: str, k: int) -> np.ndarray:
         return np.asarray(self.solver.store.view(name)[k], np.float64)
 
