@@ -116,10 +116,12 @@ class Energy:
 @dataclass(frozen=True)
 class Along:
     """What another family gave bodies on joints, (envs, freedoms) impulses along degrees of freedom and the sizes of
-    what they are sums of; reactions of joints do not show in them."""
+    what they are sums of; reactions of joints do not show in them. ``met``: the same of the momentum of what touched
+    them, where impulses are read as its change."""
 
     impulse: np.ndarray
     size: np.ndarray
+    met: np.ndarray
 
 
 @dataclass(frozen=True)

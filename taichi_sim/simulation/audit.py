@@ -80,8 +80,8 @@ class Account:
         self.largest, self.stored = np.maximum(self.largest, sizes), self.stored + sizes
         self.precision, self.unknown, self.unknown_turn = (reading.precision, reading.unknown, reading.unknown_turn)
         if (more := reading.along) is not None:
-            so_far = self.along or Along(0.0 * more.impulse, 0.0 * more.size)
-            self.along = Along(so_far.impulse + more.impulse, so_far.size + more.size)
+            old = self.along or Along(0.0 * more.impulse, 0.0 * more.size, more.met)
+            self.along = Along(old.impulse + more.impulse, old.size + more.size, np.maximum(old.met, more.met))
         for one in reading.acts:
             if one.by not in self.acts:
                 self.acts[one.by] = Tally.begin(one)
@@ -267,7 +267,7 @@ def _worst(what: str, unit: str, sums: np.ndarray, scale: np.ndarray, allowed: f
 def _worst_along(what: str, one: Along, other: Along, allowed: float) -> Check:
     """The check of the degree of freedom with the largest share; one that hardly anything acts along is measured with
     a millionth of the largest."""
-    scale = np.minimum(one.size, other.size)
+    scale = np.minimum(one.size, other.size) + np.maximum(one.met, other.met)
     scale = np.maximum(scale, 1e-6 * scale.max())
     left = one.impulse + other.impulse
     checks = [Check(what, "N s or N m s", left[e, i : i + 1], float(scale[e, i]), allowed)

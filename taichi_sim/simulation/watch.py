@@ -41,11 +41,11 @@ class Watch:
             x, v = host.meeting(k)
             if self.spheres is not None and host is self.particles:
                 v = self.spheres.points_before(k)
-            acts, push, couple = self.coupling.read(k, host.masses(), x, v)
+            acts, got, met = self.coupling.read(k, host.masses(), x, v)
             found[self.world.host].acts.extend(acts)
             if found["rigid"].along is not None:
-                theirs = self.rigid.along(k, push, couple)
-                along = Along(-theirs.impulse, theirs.size)
+                theirs = self.rigid.along(k, *got)
+                along = Along(-theirs.impulse, theirs.size, self.rigid.along(k, *met).size)
                 found[self.world.host] = replace(found[self.world.host], along=along)
         if self.spheres is not None and self.soft is not None:
             on_soft, on_points = self.spheres.read(k, self.soft.masses())

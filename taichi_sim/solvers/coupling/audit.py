@@ -16,6 +16,9 @@ from taichi_sim.solvers.coupling.spheres import BEGINS, MU, OPENS, PARTICLE, POI
 from taichi_sim.solvers.coupling.stepper import Coupling
 from taichi_sim.solvers.particles.arrays import HELD as HELD_COLUMN
 
+#: Impulse on every body, and couple about its centre of mass, (envs * bodies, 3) both.
+Wrench = tuple[np.ndarray, np.ndarray]
+
 #: Bodies that do not move.
 FIXED = "fixed bodies"
 
@@ -42,12 +45,10 @@ class CouplingAudit:
         other[found.particle[once]] = found.kept[once]
         return (other, held) if self.points is not None else (held, other)
 
-    def read(
-        self, k: int, masses: np.ndarray, x: np.ndarray, held: np.ndarray
-    ) -> tuple[list[Act], np.ndarray, np.ndarray]:
+    def read(self, k: int, masses: np.ndarray, x: np.ndarray, held: np.ndarray) -> tuple[list[Act], Wrench, Wrench]:
         """What bodies did to particles in the substep from slot ``k``; of all particles, in the order of the solver,
-        ``masses``, places and the velocities the slot holds. And what every body got of it, (envs * bodies, 3):
-        impulse, and couple about its centre of mass.
+        ``masses``, places and the velocities the slot holds. And what every body got of it, and the momentum that what
+        touched it had.
         """
         rigid, found, envs = self.coupling.rigid, given(self.coupling, k), self.coupling.plan.envs
         first, x = found.first, lifted(x)
@@ -74,9 +75,15 @@ class CouplingAudit:
         if stays.any():
             acts.append(on(HELD, stays, -part))
         row = found.env * rigid.plan.bodies + np.maximum(found.body, 0)
-        got, centre = found.moves[:, None] * -part, lifted(rigid.store.view("position")[k])
-        bodies = envs * rigid.plan.bodies
-        return acts, summed(got, row, bodies), summed(np.cross(place - centre[row], got), row, bodies)
+        arm = place - lifted(rigid.store.view("position")[k])[row]
+
+        def onto(each: np.ndarray) -> Wrench:
+            each = found.moves[:, None] * each
+            return summed(each, row, envs * rigid.plan.bodies), summed(
+                np.cross(arm, each), row, envs * rigid.plan.bodies
+            )
+
+        return acts, onto(-part), onto(masses[found.particle][:, None] * before)
 
 
 class SpheresAudit:

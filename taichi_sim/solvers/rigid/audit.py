@@ -5,6 +5,8 @@ solvers did is what is then missing between the velocities without contact and t
 own reading is what that is compared with.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from taichi_sim.core.reading import (
@@ -106,7 +108,7 @@ class RigidAudit:
         along = None
         if self.other is not None and p.jointed and not p.closures:
             along = self.along(k, left, left_turn)
-            along = Along(along.impulse - self._rows(k), along.size)
+            along = replace(along, impulse=along.impulse - self._rows(k))
         if self.other is not None and not p.jointed:
             acts.append(act(self.other, self.env, envs, x, left, mid, left_turn, turning))
         state, end = self._state(k), self._state(k + 1)
@@ -149,7 +151,7 @@ class RigidAudit:
                     parts = (slide, push[:, b]), (turning, couple[:, b]), (turning, np.cross(arm, push[:, b]))
                     size[:, i] += sum(np.linalg.norm(s, axis=1) * np.linalg.norm(t, axis=1) for s, t in parts)
                 a = link[a, PARENT]
-        return Along(out, size)
+        return Along(out, size, 0.0 * size)
 
     def _rows(self, k: int) -> np.ndarray:
         """(envs, freedoms) impulses of all that acts along joints, less what armatures took: ``drive.row_impulse``."""
