@@ -48,7 +48,7 @@ class Watch:
                 along = Along(-theirs.impulse, theirs.size, self.rigid.along(k, *met).size)
                 found[self.world.host] = replace(found[self.world.host], along=along)
         if self.spheres is not None and self.soft is not None:
-            on_soft, on_points = self.spheres.read(k, self.soft.masses())
+            on_soft, on_points = self.spheres.read(k, self.soft.masses(), *self.soft.meeting(k))
             found["continuum"].acts.extend(on_soft)
             found["particles"].acts.extend(on_points)
         return found

@@ -183,6 +183,18 @@ def test_grains_against_a_box_on_a_hinge(precision):
     assert (precision == "f32" or pair.share < 1e-13) and pair.scale > 0.01 and pair.allowed is not None
 
 
+def test_chambers_and_tendons():
+    """They act before what touches: on a block in its cavity with a box on it, and on springs."""
+    table = boxes().to_dict() | {"actuators": {"pull": {
+        "kind": "tendon", "body": "block", "points": [[0.9, 0.5], [0.7, 0.2], [0.3, 0.2]],
+        "through": ["world", "block", "block"], "strength": 50.0, "signal": {"kind": "constant", "value": 1.0}}}}  # fmt: skip
+    ledger = audit(Scene.from_dict(table))
+    assert not ledger.failures, ledger.failures
+    acts, checks = ledger.accounts["continuum"].acts, by_name(ledger)
+    assert acts["actuators"].impulse[0, 0] > 0.1 and acts["rigid"].size[0] > 0.1
+    assert checks["continuum"].share < 1e-13 and checks["continuum + rigid"].share < 1e-13
+
+
 def test_motors_put_work_in():
     """A cart on a rail: energy follows the work of its motor, and without it the audit would cry out."""
     table = Scene.load("cart_pole").to_dict()

@@ -107,8 +107,9 @@ class SpheresAudit:
         before[s.pool.view("pair")[at, POINT]] = lifted(s.pool.view("point_before")[at])
         return before
 
-    def read(self, k: int, masses: np.ndarray) -> tuple[list[Act], list[Act]]:
-        """What acted on particles, and on points; ``masses`` as ``MpmAudit.masses``.
+    def read(self, k: int, masses: np.ndarray, x: np.ndarray, held: np.ndarray) -> tuple[list[Act], list[Act]]:
+        """What acted on particles, and on points; of all particles ``masses``, places and velocities as for
+        :meth:`CouplingAudit.read`.
 
         A slot holds velocities of particles before all contact, and the pool those after it; of points it is the other
         way round."""
@@ -121,11 +122,10 @@ class SpheresAudit:
 
         once = pair[:, OPENS] == 1
         p = pair[once, PARTICLE]
-        before, after = lifted(s.mpm.store.view("v")[k]), lifted(s.pool.view("particle_before")[at[once]])
-        if self.inner is not None:
-            before = self.inner.velocities(k, before)[1]
+        before = held if self.inner is None else self.inner.velocities(k, held)[1]
+        after = lifted(s.pool.view("particle_before")[at[once]])
         impulse = masses[p][:, None] * (after - before[p])
-        on_soft = on("particles", env[once], s.mpm.store.view("x")[k][p], impulse, 0.5 * (before[p] + after))
+        on_soft = on("particles", env[once], x[p], impulse, 0.5 * (before[p] + after))
 
         once = pair[:, BEGINS] == 1
         q = pair[once, POINT]
@@ -133,8 +133,8 @@ class SpheresAudit:
         impulse = np.asarray(points.view("mass"), np.float64)[q][:, None] * (after - before)
         stays = points.view("tag")[q % s.plan.points, HELD_COLUMN] == 1  # these took it, and did not move
         impulse[stays] = lifted(s.store.view("point_push"))[q[stays]]
-        mid, x, env = np.where(stays[:, None], 0.0, 0.5 * (before + after)), points.view("x")[k][q], env[once]
-        on_points = [on("continuum", env, x, impulse, mid)]
+        mid, at, env = np.where(stays[:, None], 0.0, 0.5 * (before + after)), points.view("x")[k][q], env[once]
+        on_points = [on("continuum", env, at, impulse, mid)]
         if stays.any():
-            on_points.append(on(HELD, env[stays], x[stays], -impulse[stays], mid[stays]))
+            on_points.append(on(HELD, env[stays], at[stays], -impulse[stays], mid[stays]))
         return [on_soft], on_points

@@ -208,7 +208,7 @@ class ParticlesAudit:
             given = s.store.view("particle_force")
             acts.append(on(FORCES, pushed[:, None] * lifted(given[min(f, len(given) - 1)]), source=True))
         if p.coupled:
-            acts.append(on("rigid", moves[:, None] * lifted(s.store.view("impulse")[k])))
+            acts.append(on(ACTUATORS, moves[:, None] * lifted(s.store.view("impulse")[k]), source=True))
         stored, command = self._springs(k, f, x), np.zeros(envs)
         if f != (before := min(max(s.start + k - 1, 0) // s.substeps, s.frames - 1)):  # rest lengths change at frames
             command = stored - self._springs(k, before, x)
