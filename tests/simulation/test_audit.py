@@ -9,6 +9,7 @@ from taichi_sim import Scene, Simulation
 from taichi_sim.simulation.audit import MOMENTUM, Ledger, rows
 from taichi_sim.simulation.world import World
 from tests.simulation.audit_case import boxes, grains_and_solids, hinged, padded, points_on_a_block, stack
+from tests.simulation.test_chambers_and_tendons import CHAMBER, RING_ROPE, ring
 from tests.tiny import DELETE, tiny
 
 OPEN = {"lower": [-1.0, -1.0], "upper": [2.0, 2.0], "spacing": 0.1, "walls": {"default": "slip"}}
@@ -193,6 +194,10 @@ def test_chambers_and_tendons():
     acts, checks = ledger.accounts["continuum"].acts, by_name(ledger)
     assert acts["actuators"].impulse[0, 0] > 0.1 and acts["rigid"].size[0] > 0.1
     assert checks["continuum"].share < 1e-13 and checks["continuum + rigid"].share < 1e-13
+    ledger = audit(ring(cable=RING_ROPE, air=CHAMBER))
+    assert not ledger.failures, ledger.failures
+    assert ledger.accounts["particles"].acts["actuators"].impulse[0, 0] > 0.1
+    assert by_name(ledger)["particles"].share < 1e-12 and ledger.to_dict()["energy"]["put_in"][0] > 0.0
 
 
 def test_motors_put_work_in():
