@@ -86,6 +86,12 @@ class Acting:
         self._launch("kick_adjoint")(self.plan.envs)
         self._launch("pull_adjoint")(self.plan.envs, k, frame)
 
+    def given(self) -> tuple[np.ndarray, np.ndarray]:
+        """Who was acted on in the last substep, places in the host's arrays, and the impulses, (n, dim) N s."""
+        view, p = self.store.view, self.plan
+        length = np.repeat(np.asarray(view("dt"), np.float64), len(p.bound))
+        return np.array(view("place")), length[:, None] * np.asarray(view("force"), np.float64)
+
     # ---- on particles that take impulses ----
 
     def give(self, k: int, frame: int) -> None:
