@@ -253,3 +253,11 @@ def test_what_cannot_be_fixed_is_named(change, sentence):
     table["rigid"]["cube"] |= still | change.get("rigid", {})
     with pytest.raises(SceneError, match=sentence):
         Scene.from_dict({**table, "joints": change.get("joints", {})})
+
+
+def test_that_bodies_do_not_meet_across_periodic_sides_is_said():
+    table = scene(2).to_dict()
+    table["domain"]["walls"] |= {"x_lower": "periodic", "x_upper": "periodic"}
+    with Simulation(Scene.from_dict(table)) as sim:
+        (note,) = [note for note in sim.notes if "periodic" in note]
+        assert note.startswith("rigid bodies touch nothing across the periodic sides along x")
