@@ -109,6 +109,14 @@ def test_a_loop_has_to_be_said():
         Scene.from_dict(table)
 
 
+def test_velocities_are_those_of_joints():
+    table = scene(2).to_dict()
+    table["rigid"]["lower"] |= {"velocity": [1.0, 0.0], "angular_velocity": 2.0}
+    with pytest.raises(SceneError, match=r"rigid\.lower\.angular_velocity = 2.*give joints\.elbow\.velocity") as error:
+        Scene.from_dict(table)
+    assert len(error.value.problems) == 2
+
+
 def test_robots_become_bodies_and_joints():
     table = scene(3).to_dict()
     file = str(data_root() / "scenes" / "robots" / "quadruped.urdf")
