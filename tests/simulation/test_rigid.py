@@ -135,6 +135,10 @@ def test_a_start_outside_the_domain_is_named():
         sim.set("rigid.ball.position", [9.0, 0.0])
         with pytest.raises(RolloutError, match="'ball' starts outside the domain"):
             sim.run()
+        sim.set("rigid.ball.position", [0.0, 0.0])
+        sim.set("rigid.ball.angular_velocity", -1e4)
+        with pytest.raises(RolloutError, match=r"'ball' starts turning at 1e\+04 rad/s, more than 1 rad a step"):
+            sim.run()
 
 
 def test_shapes_and_obstacles_of_the_plane():
