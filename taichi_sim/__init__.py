@@ -16,6 +16,7 @@ _WHERE = {
     "compare_policies": "taichi_sim.optimization.policies",
     "SceneError": "taichi_sim.core.errors",
     "RolloutError": "taichi_sim.core.errors",
+    "StartError": "taichi_sim.core.errors",
     "GradientReport": "taichi_sim.core.verify",
     "taichi_kernel": "taichi_sim.objectives.user_kernel",
     **{

@@ -93,7 +93,7 @@ def _blame(error: Exception) -> int | None:
     """Exit code of an error that is not a bug of ours, else ``None``."""
     from taichi_sim.core.errors import RolloutError
 
-    if isinstance(error, RolloutError):
+    if isinstance(error, RolloutError) and not isinstance(error, ValueError):
         return 1
     if isinstance(error, ValueError | FileNotFoundError | PermissionError | IsADirectoryError | NotADirectoryError):
         return 2

@@ -220,7 +220,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         actuators=actuators,
         judge=Judge([], frames, frame_dt),
         bounds=bounds,
-        notes=notes,
+        notes=notes + wiring.seam_notes(scene),
     )
     begin = np.concatenate([family.begin(values)["x"][0] for family in model.families.values()])
     sensors = {name: sensor_quantity(model, name) for name in scene.sensors}

@@ -132,3 +132,16 @@ def selection(piece: Piece, region: str | None) -> np.ndarray:
     if not found:
         raise ValueError(f"body {piece.name!r}: {unknown('region', region, piece.regions)}")
     return found[0] if len(found) == 1 else np.unique(np.concatenate(found))
+
+
+def seam_notes(scene: Scene) -> list[str]:
+    """On what knows nothing of the next period: only the grid of continua goes on there."""
+    periodic = [a for a in "xyz"[: scene.dim] if scene.domain.wall(f"{a}_lower").kind == "periodic"]
+    kinds = {"rigid bodies": scene.rigid, "springs": scene.springs, "grains": scene.grains}
+    who = [name for name, tables in kinds.items() if tables]
+    if not (periodic and who):
+        return []
+    return [
+        f"{' and '.join(who)} touch nothing across the periodic sides along {' and '.join(periodic)}: what has gone on "
+        "through one side passes through what stands at the other, obstacles too"
+    ]

@@ -21,6 +21,11 @@ class RolloutError(RuntimeError):
     """A rollout that cannot be trusted: a particle left the domain, a value is not finite, a step was too large."""
 
 
+class StartError(RolloutError, ValueError):
+    """A rollout that cannot begin as it is given: bodies start deep in each other or outside the domain, or the step is
+    beyond the limit. What was given is the mistake, so it is a ``ValueError`` too."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """One mistake: the path of the entry, its value, and a sentence that says what is allowed."""

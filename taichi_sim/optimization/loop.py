@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from taichi_sim.core.errors import RolloutError, unknown
+from taichi_sim.core.errors import RolloutError, StartError, unknown
 from taichi_sim.core.registry import Parameter, Registry
 from taichi_sim.optimization.curriculum import Stage, checked_curriculum, horizons
 from taichi_sim.optimization.journal import Journal
@@ -230,7 +230,7 @@ def minimise(
     The best point seen is returned, whatever the method did afterwards. ``curriculum`` lists growing horizons (frames)
     that come before the whole rollout (see :mod:`taichi_sim.optimization.curriculum`). ``begun`` is called with the
     start of every stage, once evaluated, and returns notes. Raises ``ValueError`` for an unknown method or option,
-    :class:`RolloutError` if the start itself cannot be simulated.
+    :class:`RolloutError` if the start itself cannot be simulated, :class:`StartError` if it cannot even begin.
     """
     chosen, numbers = prepare(method, iterations, options)
     ends = checked_curriculum(curriculum, iterations)
@@ -272,7 +272,8 @@ def _begin(objective: Objective, starts: Sequence[np.ndarray]) -> Point:
         pass
     assert point is not None
     which = f", of the stage of {point.horizon} frames," if point.horizon else ""
-    raise RolloutError(f"the start of the optimisation{which} cannot be used: {point.bad}")
+    kind = StartError if point.mistaken else RolloutError
+    raise kind(f"the start of the optimisation{which} cannot be used: {point.bad}")
 
 
 def _outcome(stages: Sequence[Objective], plan: Sequence[int], reason: str) -> Outcome:

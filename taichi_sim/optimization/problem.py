@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from taichi_sim.core.errors import RolloutError
+from taichi_sim.core.errors import RolloutError, StartError
 
 __all__ = ["Block", "Point", "Problem", "Simulated", "Variable", "block"]
 
@@ -59,7 +59,8 @@ class Point:
     """One evaluation: scaled variables ``z`` (n,), the loss and its gradient with respect to ``z`` (n,).
 
     ``horizon`` is the frames it was simulated for, 0 for a whole rollout. ``bad`` names the first array that is not
-    finite, or what the rollout complained about; empty for a good point.
+    finite, or what the rollout complained about; empty for a good point;
+    ``mistaken``: it could not even begin as it was given.
     """
 
     z: np.ndarray
@@ -67,6 +68,7 @@ class Point:
     gradient: np.ndarray
     bad: str = ""
     horizon: int = 0
+    mistaken: bool = False
 
 
 @dataclass(frozen=True)
@@ -187,10 +189,11 @@ class Problem:
             try:
                 self.apply(z)
             except ValueError as error:  # out of the range the simulation allows
-                raise RolloutError(str(error)) from None
+                raise StartError(str(error)) from None
             loss, gradients = self.simulation.value_and_grad(self.of, wrt=self.paths)
         except RolloutError as error:
-            return Point(z, math.nan, np.full(self.size, math.nan), str(error), self.horizon)
+            nothing = np.full(self.size, math.nan)
+            return Point(z, math.nan, nothing, str(error), self.horizon, isinstance(error, StartError))
         loss = float(loss)
         gradient = np.zeros(self.size)
         bad = "" if math.isfinite(loss) else f"{self.of} is {loss}"

@@ -267,6 +267,12 @@ def _joint(scene: Scene, context: Context, path: str, joint: Joint) -> None:
             context.add(f"{path}.{key}", f"must be {'3 numbers' if numbers == 3 else 'a number'}", getattr(joint, key))
     if joint.lower is not None and joint.upper is not None and not float(joint.lower) < float(joint.upper):
         context.add(f"{path}.lower", f"must be below upper = {float(joint.upper):g}", joint.lower)
+    if not joint.loop and joint.kind != "free" and joint.child in scene.rigid:
+        child = scene.rigid[joint.child]
+        for key in ("velocity", "angular_velocity"):
+            if context.ok(f"rigid.{joint.child}.{key}") and np.any(getattr(child, key)):
+                message = f"does not count: the body begins as {path} moves; give {path}.velocity"
+                context.add(f"rigid.{joint.child}.{key}", message, getattr(child, key))
 
 
 def _attachment(scene: Scene, context: Context, path: str, attachment: Attachment) -> None:

@@ -259,8 +259,8 @@ class Joint(Table, kw_only=True):
     """What holds two rigid bodies together.
 
     ``anchor`` and ``axis`` are places and directions of the scene, where the bodies stand as their own tables say:
-    there the joint's coordinate is 0. The child begins at the coordinate ``position``, with ``velocity``; pose and
-    velocities in its own table do not count then. Joints make trees; ``loop`` closes one, by stiffness instead of
+    there the joint's coordinate is 0. The child begins at the coordinate ``position``, with ``velocity``; its own
+    table then says where it stands at the coordinate 0, and has no velocities. Joints make trees; ``loop`` closes one, by stiffness instead of
     coordinates.
     """
 

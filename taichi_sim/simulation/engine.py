@@ -20,7 +20,7 @@ from taichi_sim.compile.coupling.touched import pair_impulses
 from taichi_sim.compile.family import FELT, Family, State, add
 from taichi_sim.compile.judge import Term
 from taichi_sim.compile.model import Model, compile_scene
-from taichi_sim.core.errors import RolloutError, unknown
+from taichi_sim.core.errors import RolloutError, StartError, unknown
 from taichi_sim.core.given import text, texts
 from taichi_sim.core.memory import refuse_beyond_memory
 from taichi_sim.laws import point
@@ -274,15 +274,10 @@ class Engine:
         paths = [] if isinstance(record, bool) else texts("record", record)
         record = bool(record)
         watched = {path: observe.select(self.model, path) for path in paths}
-        self._check_step(slack)
-        self.model.actuators.evaluate(self._values)
-        parts = {name: family.begin(self._values) for name, family in self._families()}
-        first: dict[str, np.ndarray] = {}
-        for name, family in self._families():
-            family.check(self._values, parts[name])
-            family.apply(self._values, world.solvers[name])
-            first |= world.named(name, family.first(self._values, parts[name]))
-        self.model.check_start(self._values, parts)
+        try:
+            parts, first = self._begin(world, slack)
+        except RolloutError as error:
+            raise StartError(str(error)) from error.__cause__
         start = self._joined(parts.values())
         if self.model.interface is not None and world.coupling is not None:
             self.model.interface.apply(self._values, start, world.coupling)
@@ -442,6 +437,20 @@ class Engine:
         if new != old:
             self.notes[:] = [note for note in self.notes if note not in old] + new
         return new
+
+    def _begin(self, world: World, slack: float) -> tuple[dict[str, State], dict[str, np.ndarray]]:
+        """Fill the solvers; the start of every family, and what its solver begins with. ``RolloutError`` for starts
+        that cannot be."""
+        self._check_step(slack)
+        self.model.actuators.evaluate(self._values)
+        parts = {name: family.begin(self._values) for name, family in self._families()}
+        first: dict[str, np.ndarray] = {}
+        for name, family in self._families():
+            family.check(self._values, parts[name])
+            family.apply(self._values, world.solvers[name])
+            first |= world.named(name, family.first(self._values, parts[name]))
+        self.model.check_start(self._values, parts)
+        return parts, first
 
     def _state(self, k: int) -> dict[str, np.ndarray]:
         return {

@@ -111,7 +111,10 @@ class Mechanism:
 
 
 def _numbers(what: str, value: Any, count: int) -> np.ndarray:
-    given = np.asarray(value, float).reshape(-1)
+    try:
+        given = np.asarray(value, float).reshape(-1)
+    except (TypeError, ValueError):
+        given = np.full(0, np.nan)
     if given.shape != (count,) or not np.isfinite(given).all():
         raise ValueError(f"{what} must be {count} finite number{'s' if count > 1 else ''}, got {value!r}")
     return given

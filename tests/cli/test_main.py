@@ -67,6 +67,27 @@ def test_every_problem_of_a_scene_gets_its_line(cli, tiny):
     assert "did you mean 'velocity'?" in answer.err
 
 
+def test_a_start_that_cannot_be_is_a_mistake_for_every_verb(cli, tmp_path):
+    file = tmp_path / "deep.toml"
+    file.write_text("""
+format = 1
+dim = 2
+duration = 0.1
+frame_dt = 0.01
+domain = {lower = [-1.0, 0.0], upper = [1.0, 2.0]}
+rigid.a = {shape = {kind = "sphere", center = [0.0, 0.5], radius = 0.1}, mass = 1.0}
+rigid.b = {shape = {kind = "sphere", center = [0.0, 0.5], radius = 0.1}, mass = 1.0}
+objectives.aim = {kind = "distance", body = "a", target = [0.0, 0.0]}
+design = [{path = "rigid.a.velocity"}]
+""")
+    for verb in ("run", "optimize", "check"):
+        answer = cli(verb, file)
+        assert (answer.code, len(answer.lines)) == (2, 1), (verb, answer.err)
+        assert "rigid body 'b' starts 0.2 m deep in rigid body 'a'" in answer.err
+    answer = cli("run", file, "--set", "rigid.a.position=[9,0]")
+    assert (answer.code, len(answer.lines)) == (2, 1) and "'a' starts outside the domain" in answer.err
+
+
 def test_options_may_stand_before_the_scene(cli, tiny):
     answer = cli("run", "--set", "duration=0.01", tiny)
     assert answer.code == 0, answer.err

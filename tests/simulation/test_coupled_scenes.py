@@ -106,6 +106,7 @@ def test_joints_and_polygons():
     """A polygon on a driven hinge strikes the block, beside a free one."""
     table = scene().to_dict()
     table["rigid"]["box"]["shape"] = {"kind": "polygon", "points": [[0.4, 0.32], [0.6, 0.31], [0.62, 0.43], [0.5, 0.5]]}
+    table["rigid"]["box"]["velocity"] = [0.0, 0.0]
     table["rigid"]["foot"] = {"shape": {"kind": "polygon", "points": [[0.22, 0.31], [0.34, 0.32], [0.3, 0.4]]},
                               "mass": 5.0, "velocity": [0.0, -1.0]}  # fmt: skip
     table["joints"] = {"pin": {"kind": "hinge", "child": "box", "anchor": [0.9, 0.4], "velocity": 3.0}}

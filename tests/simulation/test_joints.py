@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from taichi_sim import Scene, Simulation
-from taichi_sim.core.errors import SceneError
+from taichi_sim.core.errors import SceneError, StartError
 from taichi_sim.data import data_root
 
 
@@ -107,6 +107,34 @@ def test_a_loop_has_to_be_said():
     table["joints"]["rail"] |= {"parent": "lower"}
     with pytest.raises(SceneError, match="hangs on itself in a loop"):
         Scene.from_dict(table)
+
+
+def test_velocities_are_those_of_joints():
+    table = scene(2).to_dict()
+    table["rigid"]["lower"] |= {"velocity": [1.0, 0.0], "angular_velocity": 2.0}
+    with pytest.raises(SceneError, match=r"rigid\.lower\.angular_velocity = 2.*give joints\.elbow\.velocity") as error:
+        Scene.from_dict(table)
+    assert len(error.value.problems) == 2
+
+
+def test_what_is_set_later_is_refused_by_name():
+    with Simulation(scene(2)) as sim:
+        for path, value, good, sentence in (
+            ("joints.rail.axis", [0.0, 0.0], [1.0, 0.3], r"joints\.rail\.axis must not be zero"),
+            ("joints.shoulder.upper", -1e21, 0.2, r"joints\.shoulder\.lower = -1e\+20 must be below .*upper = -1e\+21"),
+            (
+                "joints.elbow.velocity",
+                1e4,
+                0.0,
+                r"joints\.elbow starts turning at 1e\+04 rad/s, more than 1 rad a step",
+            ),
+        ):
+            sim.set(path, value)
+            with pytest.raises(StartError, match=sentence):
+                sim.run()
+            sim.set(path, good)
+        with pytest.raises(ValueError, match=r"coordinate of 'rail' must be 1 finite number, got 'far'"):
+            sim.mechanism().posture({"rail": "far"})
 
 
 def test_robots_become_bodies_and_joints():

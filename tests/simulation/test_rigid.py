@@ -135,6 +135,10 @@ def test_a_start_outside_the_domain_is_named():
         sim.set("rigid.ball.position", [9.0, 0.0])
         with pytest.raises(RolloutError, match="'ball' starts outside the domain"):
             sim.run()
+        sim.set("rigid.ball.position", [0.0, 0.0])
+        sim.set("rigid.ball.angular_velocity", -1e4)
+        with pytest.raises(RolloutError, match=r"'ball' starts turning at 1e\+04 rad/s, more than 1 rad a step"):
+            sim.run()
 
 
 def test_shapes_and_obstacles_of_the_plane():
@@ -253,3 +257,11 @@ def test_what_cannot_be_fixed_is_named(change, sentence):
     table["rigid"]["cube"] |= still | change.get("rigid", {})
     with pytest.raises(SceneError, match=sentence):
         Scene.from_dict({**table, "joints": change.get("joints", {})})
+
+
+def test_that_bodies_do_not_meet_across_periodic_sides_is_said():
+    table = scene(2).to_dict()
+    table["domain"]["walls"] |= {"x_lower": "periodic", "x_upper": "periodic"}
+    with Simulation(Scene.from_dict(table)) as sim:
+        (note,) = [note for note in sim.notes if "periodic" in note]
+        assert note.startswith("rigid bodies touch nothing across the periodic sides along x")

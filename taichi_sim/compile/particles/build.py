@@ -166,7 +166,4 @@ def _notes(scene: Scene) -> list[str]:
     notes = []
     if scene.fields:
         notes.append("force fields act on [bodies] only, not on springs and grains; use actuators of kind body_force")
-    periodic = [a for a in "xyz"[: scene.dim] if scene.domain.wall(f"{a}_lower").kind == "periodic"]
-    if periodic and scene.grains:
-        notes.append(f"grains do not touch across the periodic sides along {' and '.join(periodic)}")
     return notes

@@ -8,7 +8,7 @@ from taichi_sim.compile.binding import Binding, Values
 from taichi_sim.compile.contact_table import contact_table
 from taichi_sim.compile.family import Family, State, add
 from taichi_sim.compile.rigid.felt import Felt
-from taichi_sim.compile.rigid.joints import Joints
+from taichi_sim.compile.rigid.joints import TURN, Joints
 from taichi_sim.compile.rigid.matter import RigidMatter
 from taichi_sim.compile.rigid.rays import Rays
 from taichi_sim.compile.rigid.shapes import Shapes
@@ -74,6 +74,7 @@ class RigidFamily(Family):
         return RigidSolver(runtime, self.plan, substeps, frames, segment + 1, plain)
 
     def begin(self, values: Values) -> State:
+        self.joints.refuse(values)
         return self._points(values, self.joints.forward(values, self.start.motion(values)))
 
     def check(self, values: Values, start: State) -> None:
@@ -83,11 +84,18 @@ class RigidFamily(Family):
             env, b = (int(i) for i in np.argwhere(outside)[0])
             place = ", ".join(f"{c:.4g}" for c in where[env, b])
             raise RolloutError(f"rigid body {self.bodies[b].name!r} starts outside the domain, at ({place}) m")
-        self._refuse_overlaps(values)
-
-    def _refuse_overlaps(self, values: Values) -> None:
-        """Raise ``RolloutError`` for the deepest of overlaps so deep that bodies would be thrown apart."""
         motion = self.joints.forward(values, self.start.motion(values))
+        speed = np.linalg.norm(motion["spin"], axis=2)
+        env, b = (int(i) for i in np.unravel_index(int(np.argmax(speed)), speed.shape))
+        if speed[env, b] * values["dt"][env] > TURN:
+            raise RolloutError(
+                f"rigid body {self.bodies[b].name!r} starts turning at {speed[env, b]:.4g} rad/s, more than "
+                f"{TURN:g} rad a step of {values['dt'][env]:.3g} s; set a smaller solver.dt or let it turn slower"
+            )
+        self._refuse_overlaps(values, motion)
+
+    def _refuse_overlaps(self, values: Values, motion: Motion) -> None:
+        """Raise ``RolloutError`` for the deepest of overlaps so deep that bodies would be thrown apart."""
         given = self.shapes.arrays(values, self.plan.dim) | {"centre": self.shapes.centres(values)}
         given |= {name: motion[name] for name in ("position", "rotation")}
         key = b"".join(a.tobytes() for a in given.values())

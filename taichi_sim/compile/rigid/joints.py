@@ -6,6 +6,7 @@ import numpy as np
 
 from taichi_sim.compile.binding import Binding, Values
 from taichi_sim.compile.rigid.start import Motion, RigidStart
+from taichi_sim.core.errors import RolloutError
 from taichi_sim.scene.schema import Joint
 from taichi_sim.solvers.rigid.attitude import (
     attitude,
@@ -23,6 +24,9 @@ from taichi_sim.solvers.rigid.topology import BALL, FIXED, HINGE, KINDS, PRISMAT
 
 #: A limit that is never reached; infinity would give 0 times infinity.
 NEVER = 1e20
+
+#: Furthest a body may turn in its first step, rad: contact looks ahead along straight lines.
+TURN = 1.0
 
 #: Entries of a joint, and the arrays of the solver they are for.
 ENTRIES = {
@@ -100,6 +104,28 @@ class Joints(Binding):
                     b = above.get(b, -1)
                 out[j, body] = float(b == link.child)
         return out
+
+    def refuse(self, values: Values) -> None:
+        """Raise ``RolloutError`` for axes without a direction, limits that cross and joints that turn too far in a
+        step, as may be set after the build."""
+        for link in self.tree:
+            if link.kind in (HINGE, BALL):
+                rate = np.linalg.norm(values[f"{link.path}.velocity"].reshape(self.envs, -1), axis=1)
+                env = int(np.argmax(rate * values["dt"]))
+                if rate[env] * values["dt"][env] > TURN:
+                    raise RolloutError(
+                        f"{link.path} starts turning at {rate[env]:.4g} rad/s, more than {TURN:g} rad a step of "
+                        f"{values['dt'][env]:.3g} s; set a smaller solver.dt or let it turn slower"
+                    )
+            axis = self._axis(link, values)
+            if axis is not None and not axis.any(axis=1).all():
+                raise RolloutError(f"{link.path}.axis must not be zero: it is a direction")
+            lower, upper = (self._along(link, entry, values) for entry in ("lower", "upper"))
+            if not (lower < upper).all():
+                env = int(np.argwhere(~(lower < upper))[0][0])
+                raise RolloutError(
+                    f"{link.path}.lower = {lower[env].min():g} must be below {link.path}.upper = {upper[env].min():g}"
+                )
 
     # ---- where they are ----
 
