@@ -8,7 +8,7 @@ from taichi_sim.compile import observe
 from taichi_sim.compile.sensors import numbers_of
 from taichi_sim.core.given import text
 from taichi_sim.runtime import ti
-from taichi_sim.simulation.engine import Engine
+from taichi_sim.simulation.backwards import Backwards
 from taichi_sim.simulation.turns import exclusive
 from taichi_sim.timeline.tape import off_tape
 
@@ -16,7 +16,7 @@ from taichi_sim.timeline.tape import off_tape
 KEYS = {"position": "x", "velocity": "v", "deformation": "F"}
 
 
-class UserArrays(Engine):
+class UserArrays(Backwards):
     """The part of :class:`Simulation` that joins a ``ti.ad.Tape``."""
 
     @exclusive
