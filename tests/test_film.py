@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from taichi_sim.film import Film, Scenery, _joined, _pace, before_after, film, pictures
+from taichi_sim.film import Film, Scenery, before_after, film, pictures
+from taichi_sim.film.parts import joined
+from taichi_sim.film.video import pace
 from taichi_sim.scene.schema import Scene
 from taichi_sim.simulation import Rollout, Simulation
 from taichi_sim.viz.camera import Camera2D, Camera3D
@@ -173,22 +175,22 @@ def test_plane_in_space_is_drawn_and_seen(solid):
 def test_holes_are_cut_in_by_a_seam():
     square = np.array([[0, 0], [4, 0], [4, 4], [0, 4]], float)
     hole = np.array([[1, 1], [1, 2], [2, 2], [2, 1]], float)
-    (ring,) = _joined([square, hole])
+    (ring,) = joined([square, hole])
     x, y = ring.T
     assert 0.5 * np.sum(x * np.roll(y, -1) - y * np.roll(x, -1)) == pytest.approx(15.0)
 
 
-def test_pace():
+def testpace():
     def frames(count, duration):
         times = np.linspace(0, duration, count)
         return Film(None, Rollout(times, np.zeros((count, 1, 2), np.float32), np.zeros((count - 1, 0)), {}))  # type: ignore[arg-type]
 
-    assert _pace(frames(11, 0.1), 25.0, 5) == (list(range(11)), 25.0)
-    shown, rate = _pace(frames(129, 1.024), None, 60)
+    assert pace(frames(11, 0.1), 25.0, 5) == (list(range(11)), 25.0)
+    shown, rate = pace(frames(129, 1.024), None, 60)
     assert len(shown) == 60 and shown[0] == 0 and shown[-1] == 128 and rate == pytest.approx(15.0)
-    shown, rate = _pace(frames(3001, 30.0), None, 10_000)
+    shown, rate = pace(frames(3001, 30.0), None, 10_000)
     assert len(shown) == 600 and rate == pytest.approx(30.0)
-    shown, rate = _pace(frames(11, 0.1), None, 240)
+    shown, rate = pace(frames(11, 0.1), None, 240)
     assert len(shown) == 11 and rate == pytest.approx(11 / 4)
 
 

@@ -56,12 +56,35 @@ class SpringLoad:
     strain: np.ndarray
 
 
+@dataclass
+class ChamberLoad:
+    """Load of a closed cavity: ``pressure`` (frames,) Pa above ambient, and ``air`` (frames,) J: m R T of what is added
+    to the air of pressure ``ambient`` (Pa) that fills it at the start."""
+
+    pressure: np.ndarray
+    air: np.ndarray
+    ambient: float | np.ndarray = 0.0
+
+
+@dataclass
+class TendonLoad:
+    """Load of a cable: ``tension`` (frames,) N, and ``shortening`` (frames,) m of a cable with ``stiffness`` (N/m) that
+    is ``slack`` (m) longer than its way at the start; ``friction`` where it turns."""
+
+    tension: np.ndarray
+    shortening: np.ndarray
+    stiffness: float | np.ndarray = 0.0
+    slack: float | np.ndarray = 0.0
+    friction: float | np.ndarray = 0.0
+
+
 @dataclass(frozen=True)
 class ActuatorKind:
     """One kind of actuator.
 
     ``load(params, u)`` gives an :class:`ActiveLoad` where it ``drives`` a ``"body"``, a :class:`JointLoad` where a
-    ``"joint"``, a :class:`SpringLoad` where ``"springs"``; ``tables`` are those of the scene it may drive. It and
+    ``"joint"``, a :class:`SpringLoad` where ``"springs"``, a :class:`ChamberLoad` where a ``"chamber"``, a
+    :class:`TendonLoad` where a ``"tendon"``; ``tables`` are those of the scene it may drive. It and
     ``load_vjp(params, u, bar) -> (gradients by name, u_bar)`` get every declared parameter (reals as float64 arrays)
     and the activation ``u`` of shape (frames,). ``stiffening(params)`` is the stiffness in Pa that |u| = 1 adds to
     matter. ``example(dim, rng)`` gives parameters for the conformance tests.

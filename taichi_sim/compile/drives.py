@@ -95,7 +95,9 @@ class Loads(Binding):
         """What actuators add to the stiffness of each body at most, Pa; parameters in ``bounds`` (lower, upper by path)
         are taken where they add most."""
         out: dict[str, float] = {}
-        for _, actuator in self.mine:
+        for actuator in self.actuators.actuators:
+            if actuator.kind.drives not in ("body", "chamber"):
+                continue
             of, most = actuator.parameters, 0.0
             free = {name: bounds[path] for name in of.differentiable if (path := f"{of.prefix}.{name}") in bounds}
             for e in range(self.envs):

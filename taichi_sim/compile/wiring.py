@@ -26,7 +26,7 @@ def actuation(
     """Actuators, group of every particle of a continuum (0: none) and number of groups."""
     members = np.zeros((len(scene.actuators), particles), bool)
     for a, actuator in enumerate(scene.actuators.values()):
-        if actuator.body in scene.bodies:
+        if actuator.body in scene.bodies and actuator_kinds.get(actuator.kind).drives == "body":
             members[a, selection(pieces[actuator.body], actuator.region)] = True
     group_of, count, groups = grouped(members)
     acts = []

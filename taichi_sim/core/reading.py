@@ -43,7 +43,7 @@ class Act:
     ``impulse`` N s, ``turn`` N m s about the origin, ``work`` J, all on the solver; ``size`` and ``turn_size`` are the
     sums of the sizes of their parts, which may cancel. ``by`` is a family of matter or one of the names above.
     ``source`` work is energy put in from outside; that of all others is part of what there is, or lost. ``derived``:
-    not read where it is applied, but what was left over.
+    not read where it is applied, but what was left over. ``apart``: why the turns of both sides need not cancel.
     """
 
     by: str
@@ -55,6 +55,7 @@ class Act:
     source: bool = False
     derived: bool = False
     at_once: bool = False
+    apart: str = ""
 
 
 def work_only(by: str, work: np.ndarray, at_once: bool = False) -> Act:
@@ -113,6 +114,17 @@ class Energy:
 
 
 @dataclass(frozen=True)
+class Along:
+    """What another family gave bodies on joints, (envs, freedoms) impulses along degrees of freedom and the sizes of
+    what they are sums of; reactions of joints do not show in them. ``met``: the same of the momentum of what touched
+    them, where impulses are read as its change."""
+
+    impulse: np.ndarray
+    size: np.ndarray
+    met: np.ndarray
+
+
+@dataclass(frozen=True)
 class Reading:
     """One step of one solver, which computes in ``precision``. What could not be read, and so must not be judged, is
     named in ``unknown`` (momentum), ``unknown_turn`` (angular momentum) and ``unknown_energy``; empty where all is
@@ -126,3 +138,4 @@ class Reading:
     unknown: str = ""
     unknown_turn: str = ""
     unknown_energy: str = ""
+    along: Along | None = None

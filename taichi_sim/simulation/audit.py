@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from taichi_sim.core.reading import ROUNDING, Act, Energy, Reading, State
+from taichi_sim.core.reading import ROUNDING, Act, Along, Energy, Reading, State
 
 #: Momentum that may be missing, of its scale; and energy that may be created, of the most in play.
 MOMENTUM = {"f32": 1e-6, "f64": 1e-10}
@@ -33,6 +33,7 @@ class Tally:
     size: np.ndarray
     turn_size: np.ndarray
     derived: bool
+    apart: str = ""
 
     @classmethod
     def begin(cls, one: Act) -> "Tally":
@@ -48,6 +49,7 @@ class Tally:
         self.work += one.work
         self.size += one.size
         self.turn_size += one.turn_size
+        self.apart = self.apart or one.apart
 
 
 @dataclass
@@ -63,6 +65,7 @@ class Account:
     precision: str = ""
     unknown: str = ""
     unknown_turn: str = ""
+    along: Along | None = None
 
     @classmethod
     def begin(cls, state: State) -> "Account":
@@ -76,6 +79,9 @@ class Account:
         sizes = np.stack([self.now.size, self.now.turn_size])
         self.largest, self.stored = np.maximum(self.largest, sizes), self.stored + sizes
         self.precision, self.unknown, self.unknown_turn = (reading.precision, reading.unknown, reading.unknown_turn)
+        if (more := reading.along) is not None:
+            old = self.along or Along(0.0 * more.impulse, 0.0 * more.size, more.met)
+            self.along = Along(old.impulse + more.impulse, old.size + more.size, np.maximum(old.met, more.met))
         for one in reading.acts:
             if one.by not in self.acts:
                 self.acts[one.by] = Tally.begin(one)
@@ -148,6 +154,10 @@ class Ledger:
         for i, a in enumerate(names):
             for b in names[i + 1 :]:
                 mine, theirs = self.accounts[a].acts.get(b), self.accounts[b].acts.get(a)
+                one, other = self.accounts[a].along, self.accounts[b].along
+                if one is not None and other is not None:
+                    found.append(_worst_along(f"{a} + {b}, along joints", one, other, MOMENTUM[self.precision]))
+                    continue
                 if mine is None and theirs is None:
                     continue
                 if mine is None or theirs is None:
@@ -160,7 +170,9 @@ class Ledger:
                 linear = np.minimum(mine.size, theirs.size) + held[0]
                 angular = np.minimum(mine.turn_size, theirs.turn_size) + held[1]
                 found.append(_worst(f"{a} + {b}", "N s", mine.impulse + theirs.impulse, linear, allowed))
-                found.append(_worst(f"{a} + {b}, turning", "N m s", mine.turn + theirs.turn, angular, allowed))
+                why = mine.apart or theirs.apart
+                turn = mine.turn + theirs.turn
+                found.append(_worst(f"{a} + {b}, turning", "N m s", turn, angular, None if why else allowed, why))
         return found
 
     def solvers(self) -> list[Check]:
@@ -249,6 +261,17 @@ class Ledger:
 def _worst(what: str, unit: str, sums: np.ndarray, scale: np.ndarray, allowed: float | None, why: str = "") -> Check:
     """The check of the environment with the largest share."""
     checks = [Check(what, unit, sums[e], float(scale[e]), allowed, why) for e in range(len(scale))]
+    return max(checks, key=lambda c: c.share)
+
+
+def _worst_along(what: str, one: Along, other: Along, allowed: float) -> Check:
+    """The check of the degree of freedom with the largest share; one that hardly anything acts along is measured with
+    a millionth of the largest."""
+    scale = np.minimum(one.size, other.size) + np.maximum(one.met, other.met)
+    scale = np.maximum(scale, 1e-6 * scale.max())
+    left = one.impulse + other.impulse
+    checks = [Check(what, "N s or N m s", left[e, i : i + 1], float(scale[e, i]), allowed)
+              for e, i in np.ndindex(*left.shape)]  # fmt: skip
     return max(checks, key=lambda c: c.share)
 
 

@@ -1,10 +1,9 @@
 """A world that is run one substep at a time, and read after each."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
-import numpy as np
-
-from taichi_sim.core.reading import Reading
+from taichi_sim.core.reading import Along, Reading
 from taichi_sim.simulation.world import World
 from taichi_sim.solvers.coupling.audit import CouplingAudit, SpheresAudit
 from taichi_sim.solvers.mpm.audit import MpmAudit
@@ -20,32 +19,38 @@ class Watch:
 
     def __init__(self, world: World, stored: Callable) -> None:
         self.world, self.stored, solvers = world, stored, world.solvers
-        host = None if world.coupling is None else world.host
         self.soft = MpmAudit(solvers["continuum"]) if "continuum" in solvers else None
-        self.rigid = RigidAudit(solvers["rigid"], host) if "rigid" in solvers else None
+        self.rigid = RigidAudit(solvers["rigid"], world.host or None) if "rigid" in solvers else None
         self.particles = ParticlesAudit(solvers["particles"]) if "particles" in solvers else None
         self.coupling = CouplingAudit(world.coupling) if world.coupling is not None else None
-        self.spheres = SpheresAudit(world.spheres) if world.spheres is not None else None
+        inner = self.coupling if world.host == "continuum" else None
+        self.spheres = SpheresAudit(world.spheres, inner) if world.spheres is not None else None
 
     def read(self, k: int) -> dict[str, Reading]:
         """The substep from slot ``k``, by family."""
         found: dict[str, Reading] = {}
         if self.soft is not None:
-            reading = self.soft.read(k, self.stored(k + 1))
-            if self.coupling is not None and self.world.host == "continuum":
-                reading.acts.append(self.coupling.read(k, self.soft.masses()))
-            found["continuum"] = reading
+            found["continuum"] = self.soft.read(k, self.stored(k + 1))
         if self.rigid is not None:
             found["rigid"] = self.rigid.read(k)
         if self.particles is not None:
             found["particles"] = self.particles.read(k)
-            if self.coupling is not None and self.world.host == "particles":
-                masses = np.asarray(self.world.solvers["particles"].store.view("mass"), np.float64)
-                found["particles"].acts.append(self.coupling.read(k, masses))
+        if self.coupling is not None and self.rigid is not None:
+            host = self.soft if self.world.host == "continuum" else self.particles
+            assert host is not None
+            x, v = host.meeting(k)
+            if self.spheres is not None and host is self.particles:
+                v = self.spheres.points_before(k)
+            acts, got, met = self.coupling.read(k, host.masses(), x, v)
+            found[self.world.host].acts.extend(acts)
+            if found["rigid"].along is not None:
+                theirs = self.rigid.along(k, *got)
+                along = Along(-theirs.impulse, theirs.size, self.rigid.along(k, *met).size)
+                found[self.world.host] = replace(found[self.world.host], along=along)
         if self.spheres is not None and self.soft is not None:
-            on_soft, on_points = self.spheres.read(k, self.soft.masses())
-            found["continuum"].acts.append(on_soft)
-            found["particles"].acts.append(on_points)
+            on_soft, on_points = self.spheres.read(k, self.soft.masses(), *self.soft.meeting(k))
+            found["continuum"].acts.extend(on_soft)
+            found["particles"].acts.extend(on_points)
         return found
 
     def close(self) -> None:

@@ -5,10 +5,19 @@ import importlib
 import numpy as np
 import pytest
 
-from taichi_sim.actuation.actuator import ActiveLoad, ActuatorKind, JointLoad, SpringLoad, actuators
+from taichi_sim.actuation.actuator import (
+    ActiveLoad,
+    ActuatorKind,
+    ChamberLoad,
+    JointLoad,
+    SpringLoad,
+    TendonLoad,
+    actuators,
+)
 from taichi_sim.core import verify
 
 FRAMES = 7
+LOADS = {"body": ActiveLoad, "joint": JointLoad, "springs": SpringLoad, "chamber": ChamberLoad, "tendon": TendonLoad}
 
 
 def entries(load) -> dict[str, np.ndarray]:
@@ -21,13 +30,17 @@ def check_actuator(kind: ActuatorKind, dim: int, rng: np.random.Generator) -> No
     u = rng.normal(size=FRAMES)
     u[2] = 0.0
     load = kind.command(params, u)
-    assert isinstance(load, {"body": ActiveLoad, "joint": JointLoad, "springs": SpringLoad}[kind.drives])
+    assert isinstance(load, LOADS[kind.drives])
     bars = {name: rng.normal(size=value.shape) * np.isfinite(value) for name, value in entries(load).items()}
     if kind.drives == "body":
         assert load.stress.shape == (FRAMES, dim, dim) and load.acceleration.shape == (FRAMES, dim)
         assert np.allclose(load.stress, load.stress.transpose(0, 2, 1)), "a second Piola-Kirchhoff stress is symmetric"
     elif kind.drives == "springs":
         assert load.strain.shape == (FRAMES,)
+    elif kind.drives == "chamber":
+        assert load.pressure.shape == load.air.shape == (FRAMES,)
+    elif kind.drives == "tendon":
+        assert load.tension.shape == load.shortening.shape == (FRAMES,)
     else:
         assert load.force.shape == load.target.shape == load.rate.shape == (FRAMES,)
     assert np.isfinite(kind.stiffness(params)) and kind.stiffness(params) >= 0.0

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from taichi_sim import Scene, Simulation
+from tests.simulation.audit_case import grains_and_solids, hinged, padded
 
 
 def table(**changes) -> dict:
@@ -99,3 +100,37 @@ def test_nothing_rigid_is_said():
     }
     with Simulation(Scene.from_dict(given)) as sim, pytest.raises(ValueError, match=r"no \[rigid.NAME\]"):
         sim.observe("contacts")
+
+
+def test_what_is_welded_to_a_body_and_what_it_touches():
+    """All that acts on a body that carries a pad and falls on a block, but for its weight and a force."""
+    table = padded().to_dict()
+    table["rigid"]["box"]["shape"] = {"kind": "box", "lower": [0.4, 0.285], "upper": [0.6, 0.45]}
+    with Simulation(Scene.from_dict(table | {"duration": 0.01}), precision="f64") as sim:
+        found = sim.observe("contacts")
+        pairs = [("rigid.box", "bodies.block"), ("rigid.box", "bodies.pad")]
+        assert list(zip(found["a"].tolist(), found["b"].tolist(), strict=True)) == pairs
+        felt = sim.observe("rigid.box.contact_force")
+        np.testing.assert_allclose(found["force"].sum(axis=0), felt, rtol=1e-9)
+        assert found["force"][0, 1] > 1.0 and np.abs(found["force"][1]).max() > 1.0
+
+
+def test_bodies_that_are_held_are_listed():
+    with Simulation(Scene.from_dict(grains_and_solids().to_dict() | {"duration": 0.03}), precision="f64") as sim:
+        found = sim.observe("contacts")
+        pairs = set(zip(found["a"].tolist(), found["b"].tolist(), strict=True))
+        assert {("rigid.box", "grains.sand"), ("rigid.shelf", "grains.sand")} <= pairs
+        assert found["impulse"][found["a"] == "rigid.shelf"][0, 1] < 0.0
+        with pytest.raises(ValueError, match=r"fixed does not feel .*observe\('contacts'\)"):
+            sim.observe("rigid.shelf.contact_force")
+
+
+def test_what_bodies_on_joints_do_not_tell_is_refused():
+    grains = grains_and_solids().to_dict()
+    del grains["rigid"]["shelf"]
+    grains["joints"] = {"pin": {"kind": "hinge", "child": "box", "anchor": [0.25, 0.16]}}
+    for scene, what in ((hinged(), "continua"), (Scene.from_dict(grains), "springs and grains")):
+        with Simulation(scene) as sim:
+            for path in ("rigid.box.contact_force", "joints.pin.force"):
+                with pytest.raises(ValueError, match=what):
+                    sim.observe(path)

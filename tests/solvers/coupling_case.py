@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+from assembly import Assembly
 
 from taichi_sim import runtime
 from taichi_sim.laws.law import kernel_functions, laws
@@ -10,7 +11,6 @@ from taichi_sim.solvers.coupling.colliders import Colliders, default_skin
 from taichi_sim.solvers.coupling.stepper import CoupledStepper, Coupling
 from taichi_sim.solvers.mpm.arrays import MpmPlan
 from taichi_sim.solvers.mpm.solver import MpmSolver
-from taichi_sim.solvers.rigid.assembly import Assembly
 from taichi_sim.solvers.rigid.solver import RigidSolver
 
 MPM_STATE = ("x", "v", "C", "F")

@@ -4,13 +4,13 @@ import itertools
 from dataclasses import replace
 
 import numpy as np
+from assembly import Assembly
 
 from taichi_sim import runtime
 from taichi_sim.solvers.coupling.colliders import Colliders
 from taichi_sim.solvers.coupling.stepper import CoupledStepper, Coupling
 from taichi_sim.solvers.particles.arrays import ParticlesPlan, rooms
 from taichi_sim.solvers.particles.solver import ParticlesSolver
-from taichi_sim.solvers.rigid.assembly import Assembly
 from taichi_sim.solvers.rigid.solver import RigidSolver
 
 POINT_STATE = ("x", "v", "spin", "stretch")

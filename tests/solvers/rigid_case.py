@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import numpy as np
+from assembly import Assembly
 
 from taichi_sim import runtime
-from taichi_sim.solvers.rigid.assembly import Assembly
 from taichi_sim.solvers.rigid.shapes import BALL, HULL, WALL, pair_bit
 from taichi_sim.solvers.rigid.solver import RigidSolver
 

@@ -1,10 +1,10 @@
 """Bodies of every kind, and scenes of them that share one kernel."""
 
 import numpy as np
+from assembly import Assembly
 
 from taichi_sim.compile.rigid.mesh_collider import solid_mesh
 from taichi_sim.scene.mesh import solid
-from taichi_sim.solvers.rigid.assembly import Assembly
 from taichi_sim.solvers.rigid.shapes import BALL, CAPSULE, CYLINDER, HULL, MESH, WALL, pair_bit
 
 G = 9.81

@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+from assembly import Assembly
 from coupling_case import MPM_STATE, Case
 from points_case import POINT_STATE
 
@@ -12,7 +13,6 @@ from taichi_sim.solvers.coupling.sphere_stepper import Spheres, SpheresStepper
 from taichi_sim.solvers.coupling.spheres import SpheresPlan
 from taichi_sim.solvers.particles.arrays import ParticlesPlan, rooms
 from taichi_sim.solvers.particles.solver import ParticlesSolver
-from taichi_sim.solvers.rigid.assembly import Assembly
 
 POINTS = ("mass", "spring", "surface", "gravity")
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from assembly import Assembly
 from coupling_case import Case
 from test_coupling import fall, squeezed
 
 from taichi_sim.solvers.coupling.colliders import Colliders
-from taichi_sim.solvers.rigid.assembly import Assembly
 from taichi_sim.timeline.schedule import Schedule
 from taichi_sim.timeline.timeline import Timeline
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from assembly import Assembly
 from coupling_case import Case
 
 from taichi_sim.solvers.coupling.colliders import Colliders
-from taichi_sim.solvers.rigid.assembly import Assembly
 from taichi_sim.solvers.rigid.twist import FREE, NOW
 
 

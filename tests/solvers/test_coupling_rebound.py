@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from assembly import Assembly
 from coupling_case import Case
 
 from taichi_sim import runtime
 from taichi_sim.solvers.coupling.colliders import Colliders
-from taichi_sim.solvers.rigid.assembly import Assembly
 from taichi_sim.solvers.rigid.solver import RigidSolver
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from assembly import Assembly
 from points_case import PointsCase, rope
 
 from taichi_sim import runtime
@@ -11,7 +12,6 @@ from taichi_sim.solvers.coupling.colliders import Colliders
 from taichi_sim.solvers.coupling.matter import Points
 from taichi_sim.solvers.particles.arrays import ParticlesPlan
 from taichi_sim.solvers.particles.solver import ParticlesSolver
-from taichi_sim.solvers.rigid.assembly import Assembly
 from taichi_sim.timeline.schedule import Schedule
 from taichi_sim.timeline.timeline import Timeline
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from assembly import Assembly
 from rigid_case import PARAMETERS, STATE, Rollout, build, run
 
 from taichi_sim import runtime
-from taichi_sim.solvers.rigid.assembly import Assembly
 from taichi_sim.solvers.rigid.solver import RigidSolver, RigidTrouble
 
 G = 9.81

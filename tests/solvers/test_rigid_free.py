@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
+from assembly import Assembly
 from rigid_case import INPUTS, STATE, Rollout, build, run
-
-from taichi_sim.solvers.rigid.assembly import Assembly
 
 FREE = (*STATE, "mass", "inertia", "gravity", "dt", *INPUTS)
 

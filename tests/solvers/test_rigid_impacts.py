@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from assembly import Assembly
 from rigid_case import PARAMETERS, STATE, Rollout, build, run
 from shape_case import add
 from test_rigid_free import matrix
@@ -12,7 +13,6 @@ from test_rigid_pairs import momenta
 
 from taichi_sim import runtime
 from taichi_sim.solvers.rigid.arrays import footprint
-from taichi_sim.solvers.rigid.assembly import Assembly
 from taichi_sim.solvers.rigid.solver import RigidTrouble
 from taichi_sim.timeline.schedule import Schedule
 from taichi_sim.timeline.timeline import Timeline

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from assembly import Assembly
 from rigid_case import (
     INPUTS,
     JOINT_INPUTS,
@@ -16,7 +17,6 @@ from rigid_case import (
 
 from taichi_sim.solvers.rigid import colliders
 from taichi_sim.solvers.rigid.arrays import footprint
-from taichi_sim.solvers.rigid.assembly import Assembly
 from taichi_sim.solvers.rigid.mechanism import Mechanism
 from taichi_sim.solvers.rigid.twist import BEFORE, EARLY
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from assembly import Assembly
 from rigid_case import build
 from shape_case import add
 
-from taichi_sim.solvers.rigid.assembly import Assembly
 from taichi_sim.solvers.rigid.overlap import Overlap, overlaps
 
 

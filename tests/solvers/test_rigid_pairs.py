@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from assembly import Assembly
 from rigid_case import PARAMETERS, STATE, Rollout, build, run
 
-from taichi_sim.solvers.rigid.assembly import Assembly
 from taichi_sim.solvers.rigid.closest import POINT_LINE, POINT_PLANE, POINT_POINT
 
 G = 9.81

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from assembly import WORLD, Assembly
 from rigid_case import build, run
 from shape_case import PLANE, SPACE, G, add, meshes
 
-from taichi_sim.solvers.rigid.assembly import WORLD, Assembly
 from taichi_sim.solvers.rigid.colliders import box
 
 UP = [np.cos(np.pi / 4), 0.0, np.sin(np.pi / 4), 0.0]  # x of the body along -z of the world

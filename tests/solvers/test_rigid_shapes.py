@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from assembly import WORLD, Assembly
 from rigid_case import PARAMETERS, STATE, Rollout, build, run
 from shape_case import PLANE, SPACE, add, fixed
 
 from taichi_sim.compile.rigid.mesh_collider import solid_mesh
 from taichi_sim.scene.mesh import solid
-from taichi_sim.solvers.rigid.assembly import WORLD, Assembly
 from taichi_sim.solvers.rigid.closest import (
     LINE_LINE,
     PARTS,

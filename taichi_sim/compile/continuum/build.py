@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from taichi_sim.compile import wiring
+from taichi_sim.compile.acting.forces import ActingForces
 from taichi_sim.compile.binding import Values
 from taichi_sim.compile.continuum import barriers
 from taichi_sim.compile.continuum.diagnose import active_nodes
@@ -60,6 +61,11 @@ def continuum(
     times = np.arange(frames) * frame_dt
     gains = wiring.field_gains(scene, known)
     loads = Loads(actuators, groups, dim)
+    acting = ActingForces(
+        scene, {b.name: (b, slices[b.name]) for b in bodies}, actuators, particles,
+        lambda now: start.state(now)["x"], lambda now: matter.masses(now, particles), matter.pullback_mass,
+        lambda solver, bar: solver.add_adjoint("x", bar), values,
+    )  # fmt: skip
 
     domain, state = scene.domain, start.state(values)
     spacing = float(domain.spacing or 0.0)
@@ -123,6 +129,7 @@ def continuum(
         loads=loads,
         contacts=contacts,
         bindings=[
+            *([acting] if acting else []),
             Scalars(),
             matter,
             start,
@@ -136,6 +143,7 @@ def continuum(
         field_accelerations=wiring.field_accelerations(scene, plan),
         slices=slices,
         stored_nodes=int(GRID_GROWTH * active_nodes(plan, state["x"])),
+        acting=acting or None,
     )
     places = {o.name: values[o.position][0] for o in obstacles}
     begin = {name: state["x"][0, where] for name, where in slices.items()}

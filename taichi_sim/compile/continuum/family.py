@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from taichi_sim.compile.acting.forces import ActingForces
 from taichi_sim.compile.binding import Binding, Values
 from taichi_sim.compile.continuum import diagnose
 from taichi_sim.compile.continuum.contacts import Contacts
@@ -16,6 +17,7 @@ from taichi_sim.core.errors import RolloutError
 from taichi_sim.runtime import Runtime
 from taichi_sim.scene.bodies import BodyParticles
 from taichi_sim.scene.schema import Scene
+from taichi_sim.solvers.acting.solver import Acting
 from taichi_sim.solvers.mpm.arrays import MpmPlan, footprint, longest_segment
 from taichi_sim.solvers.mpm.solver import MpmSolver, Trouble
 from taichi_sim.timeline.schedule import Costs
@@ -44,6 +46,7 @@ class Continuum(Family):
     field_accelerations: np.ndarray
     slices: dict[str, slice]
     stored_nodes: int
+    acting: ActingForces | None = None
 
     @property
     def every(self) -> int:
@@ -65,6 +68,9 @@ class Continuum(Family):
         solver.store.write("tag", self.tags)
         if self.plan.fields:
             solver.store.write("field_acceleration", self.field_accelerations)
+        if self.acting is not None:
+            arrays = {name: solver.store[name] for name in ("x", "v", "d_x", "d_v")}
+            solver.drive = Acting(runtime, self.acting.plan, arrays, frames, plain)
         return solver
 
     def begin(self, values: Values) -> State:

@@ -79,7 +79,7 @@ def interface(
     """The coupling of a scene's continua and rigid bodies; ``None`` where all of them pass through each other and none
     is attached.
 
-    Contact is hard, and particles touch a quarter of their spacing from a surface. Penetration is taken back at the
+    Contact is hard, and particles touch half of their spacing from a surface. Penetration is taken back at the
     pace of the material's waves in the scene as built. Raises ``ValueError`` for shapes that continua do not know.
     """
     matter = soft.matter.bodies

@@ -1,13 +1,17 @@
 """The springs and grains of a scene, compiled."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from taichi_sim.actuation.actuator import actuators as actuator_kinds
+from taichi_sim.compile.acting.forces import ActingForces
 from taichi_sim.compile.binding import Values
 from taichi_sim.compile.continuum.sizes import substeps_per_frame
 from taichi_sim.compile.drives import Actuators
 from taichi_sim.compile.family import Piece
 from taichi_sim.compile.particles.drives import Pushes, RestLengths, Steps
-from taichi_sim.compile.particles.family import ParticlesFamily
+from taichi_sim.compile.particles.family import ParticlesFamily, enter_places
 from taichi_sim.compile.particles.limits import expected_speed, particles_limit
 from taichi_sim.compile.particles.matter import ParticlesMatter
 from taichi_sim.compile.particles.obstacles import Obstacles
@@ -77,6 +81,12 @@ def particles_family(
         hosting=hosting,
         segment_mode=not hosting and (envs > 1 or at < SMALL),
     )
+    acting = ActingForces(
+        scene, {c.name: (c, s) for c, s in zip(clusters, slices, strict=True) if c.network is not None}, actuators, at,
+        lambda now: start.state(now)["x"], matter.masses, lambda now, bar: {}, enter_places, values,
+    )  # fmt: skip
+    if acting:
+        plan = replace(plan, coupled=True, segment_mode=False)
     tags = _tags(clusters, slices)
     begin = start.state(values)
     limit = particles_limit(
@@ -97,10 +107,11 @@ def particles_family(
         walls=walls,
         obstacles=obstacles,
         bindings=[
-            Steps(), matter, start, springs, surfaces, walls, obstacles, RestLengths(actuators, groups, driven),
-            Pushes(actuators, pushed, matter),
+            *([acting] if acting else []), Steps(), matter, start, springs, surfaces, walls, obstacles,
+            RestLengths(actuators, groups, driven), Pushes(actuators, pushed, matter),
         ],
         extent=np.asarray(scene.domain.upper, float) - np.asarray(scene.domain.lower, float),
+        acting=acting or None,
     )  # fmt: skip
     return family, _substeps(scene, family), _notes(scene)
 
@@ -144,7 +155,9 @@ def _actuated(scene: Scene, pieces: dict[str, Piece], first: int, ends: np.ndarr
 def _pushed(scene: Scene, pieces: dict[str, Piece], name: str, first: int) -> np.ndarray | None:
     """Points an actuator pushes, counted from the family's first."""
     actuator = scene.actuators[name]
-    if actuator.kind == "spring" or not (actuator.body in scene.springs or actuator.body in scene.grains):
+    if actuator_kinds.get(actuator.kind).drives != "body" or not (
+        actuator.body in scene.springs or actuator.body in scene.grains
+    ):
         return None
     return selection(pieces[str(actuator.body)], actuator.region) - first
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from taichi_sim.compile.acting.forces import ActingForces
 from taichi_sim.compile.binding import Binding, Values
 from taichi_sim.compile.family import Family, State, add
 from taichi_sim.compile.limits import StepLimit
@@ -17,11 +18,22 @@ from taichi_sim.compile.particles.surfaces import Surfaces, Walls
 from taichi_sim.core.errors import RolloutError
 from taichi_sim.runtime import Runtime
 from taichi_sim.scene.particles import Cluster
+from taichi_sim.solvers.acting.solver import Acting
 from taichi_sim.solvers.particles.arrays import ParticlesPlan, declare, domain_sizes, footprint
 from taichi_sim.solvers.particles.search import CROWDED
 from taichi_sim.solvers.particles.solver import TOO_FAST, ParticlesSolver, ParticlesTrouble
 from taichi_sim.solvers.rigid.attitude import spin_matrices, spin_matrices_vjp
 from taichi_sim.timeline.schedule import Costs
+
+
+def _add(solver: ParticlesSolver, name: str, bar: np.ndarray) -> None:
+    target = solver.store.view(name)
+    solver.store.write(name, target + bar.astype(target.dtype))
+
+
+def enter_places(solver: ParticlesSolver, bar: np.ndarray) -> None:
+    """Add ``bar`` (envs, points, dim) to the adjoint of places."""
+    _add(solver, "d_x", bar.reshape(-1, bar.shape[2]))
 
 
 @dataclass
@@ -45,6 +57,7 @@ class ParticlesFamily(Family):
     obstacles: Obstacles
     bindings: list[Binding]
     extent: np.ndarray
+    acting: ActingForces | None = None
     _values: Values = field(default_factory=dict, init=False)
 
     def by_table(self) -> list[tuple[str, list[Cluster]]]:
@@ -71,6 +84,9 @@ class ParticlesFamily(Family):
         solver = ParticlesSolver(runtime, self.plan, substeps, frames, segment + 1, plain)
         solver.store.write("tag", self.tags)
         self.obstacles.fill(solver)
+        if self.acting is not None:
+            arrays = {name: solver.store[name] for name in ("x", "impulse", "d_x", "d_impulse")}
+            solver.drive = Acting(runtime, self.acting.plan, arrays, frames, plain)
         return solver
 
     # ---- forwards ----
@@ -158,8 +174,7 @@ class ParticlesFamily(Family):
             self._add(solver, "d_spin", spin_matrices_vjp(bars["C"].reshape(rows, dim, dim), dim))
 
     def _add(self, solver: ParticlesSolver, name: str, bar: np.ndarray) -> None:
-        target = solver.store.view(name)
-        solver.store.write(name, target + bar.astype(target.dtype))
+        _add(solver, name, bar)
 
     def pullback(self, values: Values, solver: ParticlesSolver) -> Values:
         total: Values = {}

@@ -24,12 +24,15 @@ def default_skin(
     never faster than 3 % of the wave speed (a faster one throws bodies that overlap at the start). Welds take their
     drift back within five steps: they begin without any, and the slower they are, the farther a load draws them along.
 
+    Particles touch half a spacing from a surface: that is how far their matter reaches. What rests on a block as it was
+    seeded does not sink, and what floats displaces its own volume (at a quarter it floats .2 cells too deep).
+
     ``spacing`` of the grid and ``particle_spacing`` in m, ``wave_speed`` m/s, ``dt`` s.
     """
     return {
         "friction": friction,
         "stiction": 1e-3,
-        "offset": 0.25 * particle_spacing,
+        "offset": 0.5 * particle_spacing,
         "rate": 1.0 / max(7.0 * spacing / wave_speed, 20.0 * dt),
         "cap": 0.03 * wave_speed,
         "compliance": 0.0,

@@ -242,8 +242,9 @@ def answer_adjoint(
     rotation: A2, velocity: A2, spin: A2, dt: A1, turned_bar: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1,
     contact: A1, contact_body: A1, taped_count: A2, settings: A1, extent: A1, link: A1, order: A1, reduced: A2,
     motion: A1, lever: A1, coordinate: A2, rate: A2, armature: A1, mass_matrix: A1, jacobian: A1, joint_row: A1,
-    bond: A1, closure: A1, d_position: A1, d_rotation: A1, d_velocity: A1, d_spin: A1, d_coordinate: A1, d_rate: A1, d_kick: A1, d_dt: A1,
-    row: A1, row_body: A1, row_count: A1, counts: A1, mpm_material: A1, d_mpm_v: A1, envs: ti.i32, k: ti.i32,
+    bond: A1, closure: A1, d_position: A1, d_rotation: A1, d_velocity: A1, d_spin: A1, d_coordinate: A1, d_rate: A1,
+    d_kick: A1, d_dt: A1, row: A1, row_body: A1, row_count: A1, counts: A1, mpm_material: A1, d_mpm_v: A1,
+    envs: ti.i32, k: ti.i32,
 ):
     """From the adjoint of slot ``k + 1`` and of the velocities after contact to ``z`` in DELTA."""
     J = ti.static(Joints(

@@ -46,6 +46,19 @@ class MpmAudit:
         """(envs * particles,) kg, in the order of the solver."""
         return self._array("material")[self.rows()[0], 1]
 
+    def driven(self) -> np.ndarray:
+        """(envs * particles, 3) impulses of chambers and tendons in the last substep, N s."""
+        out = np.zeros((len(self.env), 3))
+        if self.solver.drive is not None:
+            where, impulse = self.solver.drive.given()
+            out[where] = lifted(impulse)
+        return out
+
+    def meeting(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Places and velocities with which particles of slot ``k`` meet others: chambers and tendons act before."""
+        v = lifted(self.solver.store.view("v")[k]) + self.driven() / self.masses()[:, None]
+        return lifted(self.solver.store.view("x")[k]), v
+
     def _state(self, m: np.ndarray, x: np.ndarray, v: np.ndarray, C: np.ndarray) -> State:
         envs, quarter = self.solver.plan.envs, 0.25 * self.solver.plan.spacing**2
         curl = np.zeros((len(m), 3))
@@ -79,7 +92,7 @@ class MpmAudit:
         return Reading(self._state(m, x, v, C), self._state(m, x1, v1, C1), energy, acts, precision)
 
     def _loads(self, f: int, k: int, m: np.ndarray, x: np.ndarray, v: np.ndarray, C: np.ndarray) -> list[Act]:
-        """Muscles, body forces, and accelerations given from outside."""
+        """Muscles, body forces, chambers and tendons, and accelerations given from outside."""
         s, p, found = self.solver, self.solver.plan, []
         h = self._array("step")[self.env, 0]
         rows, group = self.rows()
@@ -92,6 +105,8 @@ class MpmAudit:
             strain = np.einsum("nij,njk,nlk,nil->n", F, S, F, C)
             muscle = summed(-h * self._array("material")[rows, 0] * strain, self.env, p.envs)
             found += [acted, work_only(ACTUATORS, muscle)]
+        if s.drive is not None:
+            found.append(act(ACTUATORS, self.env, p.envs, x, self.driven(), v, source=True))
         if p.driven:
             given = self.solver.store.view("particle_acceleration")
             ids = self.env * p.particles + s.store.view("id")[s.epoch]

@@ -39,6 +39,23 @@ class Guest(Protocol):
     def again(self, start: int) -> bool: ...
 
 
+class Drive(Protocol):
+    """Forces on particles of a slot before anything else acts on them (chambers and tendons, say).
+
+    ``kick`` changes velocities in place, ``unkick`` takes that back to the bit; ``kick_adjoint`` follows both. ``sort``
+    is told the particles, in the order of the scene, that stand in the solver's arrays. ``given`` says who got which
+    impulses, N s, in the last substep.
+    """
+
+    def sort(self, order: np.ndarray) -> None: ...
+    def kick(self, k: int, frame: int) -> None: ...
+    def unkick(self, k: int) -> None: ...
+    def given(self) -> tuple[np.ndarray, np.ndarray]: ...
+    def kick_adjoint(self, k: int, frame: int) -> None: ...
+    def clear_adjoints(self) -> None: ...
+    def close(self) -> None: ...
+
+
 @dataclass
 class _Piece:
     """Consecutive substeps within one order of the particles, as the backward sweep needs them."""
@@ -57,11 +74,12 @@ class MpmSolver:
     """State, parameters and launches of one compiled scene.
 
     ``slots`` is one more than the longest segment. ``saved_nodes`` is the room for active grids of a segment; where
-    it does not suffice, the backward sweep scatters again instead. With a ``guest``, substeps are not fused: the guest
-    acts between gather and scatter.
+    it does not suffice, the backward sweep scatters again instead. With a ``guest`` or a ``drive``, substeps are not
+    fused: they act between gather and scatter, the drive first.
     """
 
     guest: Guest | None = None
+    drive: Drive | None = None
     #: What was run last; its grids are in ``saved`` until the next.
     last: _Piece
 
@@ -155,6 +173,7 @@ class MpmSolver:
         """Start a segment at absolute substep ``start``; slot 0 and ``id[0]`` hold its state."""
         self.start = start
         self.epoch = 0
+        self._told = -1  # the order of particles that the drive knows
         self._pieces: list[_Piece] = []
         self._used = 0
         self._drift = 0.0
@@ -204,7 +223,7 @@ class MpmSolver:
     def _run(self, piece: _Piece) -> None:
         p = self.plan
         self.last = piece
-        if self.guest is not None:
+        if self.guest is not None or self.drive is not None:
             self._run_with(self.guest, piece)
             return
         if p.segment_mode:
@@ -225,16 +244,29 @@ class MpmSolver:
         for l, launch in enumerate(particles):
             launch(l, workers, piece.k1, 0, epoch, 1, 0)
 
-    def _run_with(self, guest: Guest, piece: _Piece) -> None:
+    def _kick(self, k: int, frame: int, epoch: int) -> None:
+        if self.drive is None:
+            return
+        if self._told != epoch:
+            self.drive.sort(self.store.view("id")[epoch])
+            self._told = epoch
+        self.drive.kick(k, frame)
+
+    def _run_with(self, guest: Guest | None, piece: _Piece) -> None:
         particles = [self._launch("particles", l) for l in range(len(self.plan.laws))]
         nodes = self._launch("nodes")
         workers, epoch = self.plan.workers, piece.epoch
         for k in range(piece.k0, piece.k1):
             f = (self.start + k) // self.substeps
-            guest.enter(k, f, epoch)
+            self._kick(k, f, epoch)
+            if guest is not None:
+                guest.enter(k, f, epoch)
             for l, launch in enumerate(particles):
                 launch(l, workers, k, f, epoch, 0, 1)
-            guest.swap(k)
+            if guest is not None:
+                guest.swap(k)
+            if self.drive is not None:
+                self.drive.unkick(k)
             nodes(workers, f, epoch, piece.save + (k - piece.k0) * piece.stride, piece.env_stride, 0)
             for l, launch in enumerate(particles):
                 launch(l, workers, k + 1, 0, epoch, 1, 0)
@@ -259,7 +291,7 @@ class MpmSolver:
         """Carry the adjoint of slot ``k1`` back to slot ``k0``; undoes pieces in the order they were run."""
         while self._pieces and self._pieces[-1].k0 >= k0:
             piece = self._pieces.pop()
-            if self.guest is not None:
+            if self.guest is not None or self.drive is not None:
                 self._run_backward_with(self.guest, piece)
             elif piece.saved and self.plan.segment_mode:
                 self._launch("segment_adjoint")(
@@ -311,8 +343,8 @@ class MpmSolver:
             for l, launch in enumerate(adjoint):
                 launch(l, workers, k, f, epoch, 1, 0)
 
-    def _run_backward_with(self, guest: Guest, piece: _Piece) -> None:
-        """Backward with a guest; grids from what was saved, or scattered once more."""
+    def _run_backward_with(self, guest: Guest | None, piece: _Piece) -> None:
+        """Backward with a guest or a drive; grids from what was saved, or scattered once more."""
         laws = range(len(self.plan.laws))
         forward = [self._launch("particles", l) for l in laws]
         adjoint = [self._launch("particles_adjoint", l) for l in laws]
@@ -321,7 +353,9 @@ class MpmSolver:
         for k in range(piece.k1 - 1, piece.k0 - 1, -1):
             f = (self.start + k) // self.substeps
             save = piece.save + (k - piece.k0) * piece.stride
-            guest.swap(k)
+            self._kick(k, f, epoch)
+            if guest is not None:
+                guest.swap(k)
             for l, launch in enumerate(forward if not piece.saved else ()):
                 launch(l, workers, k, f, epoch, 0, 1)
             nodes(workers, f, epoch, save, stride, int(piece.saved))
@@ -330,8 +364,12 @@ class MpmSolver:
             nodes_adjoint(workers, f, epoch, save, 0, 0, stride, 0)
             for l, launch in enumerate(adjoint):
                 launch(l, workers, k, f, epoch, 1, 0)
-            guest.swap(k)
-            guest.enter_adjoint(k, f, epoch)
+            if guest is not None:
+                guest.swap(k)
+                guest.enter_adjoint(k, f, epoch)
+            if self.drive is not None:
+                self.drive.unkick(k)
+                self.drive.kick_adjoint(k, f)
 
     # ---- state as the timeline stores it ----
 
@@ -377,8 +415,12 @@ class MpmSolver:
     def clear_adjoints(self) -> None:
         """Set every adjoint to zero, before a backward sweep."""
         self.store.zero(name for name in self.store.arrays if name.startswith("d_"))
+        if self.drive is not None:
+            self.drive.clear_adjoints()
 
     def close(self) -> None:
         """Free all memory."""
         self._bound.clear()
+        if self.drive is not None:
+            self.drive.close()
         self.store.close()

@@ -141,6 +141,14 @@ class ParticlesAudit:
     def _array(self, name: str) -> np.ndarray:
         return np.asarray(self.solver.store.view(name), np.float64)
 
+    def masses(self) -> np.ndarray:
+        """(envs * particles,) kg."""
+        return self._array("mass")
+
+    def meeting(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Places of slot ``k``, and the velocities with which points leave bodies."""
+        return self.solver.store.view("x")[k], self.solver.store.view("free_velocity")[k]
+
     def _slot(self, name: str, k: int) -> np.ndarray:
         return np.asarray(self.solver.store.view(name)[k], np.float64)
 
@@ -200,7 +208,7 @@ class ParticlesAudit:
             given = s.store.view("particle_force")
             acts.append(on(FORCES, pushed[:, None] * lifted(given[min(f, len(given) - 1)]), source=True))
         if p.coupled:
-            acts.append(on("rigid", moves[:, None] * lifted(s.store.view("impulse")[k])))
+            acts.append(on(ACTUATORS, moves[:, None] * lifted(s.store.view("impulse")[k]), source=True))
         stored, command = self._springs(k, f, x), np.zeros(envs)
         if f != (before := min(max(s.start + k - 1, 0) // s.substeps, s.frames - 1)):  # rest lengths change at frames
             command = stored - self._springs(k, before, x)

@@ -50,6 +50,16 @@ class Guest(Protocol):
     def again(self, start: int) -> bool: ...
 
 
+class Drive(Protocol):
+    """Forces on particles beside all others (chambers and tendons, say): ``give`` writes ``impulse[k]``,
+    ``give_adjoint`` carries ``d_impulse[k]`` on to positions."""
+
+    def give(self, k: int, frame: int) -> None: ...
+    def give_adjoint(self, k: int, frame: int) -> None: ...
+    def clear_adjoints(self) -> None: ...
+    def close(self) -> None: ...
+
+
 @dataclass(frozen=True)
 class _Piece:
     """Consecutive steps with the lists of neighbours made at slot ``listed``."""
@@ -66,9 +76,11 @@ class ParticlesSolver:
 
     Another solver that acts on the particles steps one slot at a time (``forward(k, k + 1, True)``, later
     ``backward(k, k + 1)``): where the plan is ``coupled`` it writes ``impulse[k]`` (N s) before a step and finds
-    ``d_impulse[k]`` after the step's backward sweep. A ``guest`` of a ``hosting`` plan acts within the step.
+    ``d_impulse[k]`` after the step's backward sweep; a ``drive`` of such a plan does so by itself. A ``guest`` of a
+    ``hosting`` plan acts within the step.
     """
 
+    drive: Drive | None = None
     guest: Guest | None = None
 
     def __init__(
@@ -198,6 +210,7 @@ class ParticlesSolver:
         envs = self.plan.envs
         if self.guest is not None:
             for k in range(k0, k1):
+                self._give(k)
                 self._launch("pull")(envs, k, self._frame(k))
                 self.guest.enter(k, self._frame(k), 0)
                 self._launch("move")(envs, k)
@@ -209,7 +222,16 @@ class ParticlesSolver:
             launch(envs, k0, k1, self.start, self.substeps, self.frames)
             return
         for k in range(k0, k1):
+            self._give(k)
             launch(envs, k, self._frame(k))
+
+    def _give(self, k: int) -> None:
+        if self.drive is not None:
+            self.drive.give(k, self._frame(k))
+
+    def _give_adjoint(self, k: int) -> None:
+        if self.drive is not None:
+            self.drive.give_adjoint(k, self._frame(k))
 
     # ---- halves of a step, for whoever has particles of its own to step in between ----
 
@@ -218,6 +240,7 @@ class ParticlesSolver:
         if self.plan.grains and self._listed < 0:
             self._list(k)
         self.store.zero(["stale", "flag"])
+        self._give(k)
         self._launch("pull")(self.plan.envs, k, self._frame(k))
         if self.plan.grains and self.store.view("stale")[k].any():
             self._list(k)
@@ -247,6 +270,7 @@ class ParticlesSolver:
         if self.plan.grains and self._listed != self._listed_for[k]:
             self._list(self._listed_for[k])
         self._launch("pull_adjoint")(self.plan.envs, k, self._frame(k))
+        self._give_adjoint(k)
 
     def _frame(self, k: int) -> int:
         return min((self.start + k) // self.substeps, self.frames - 1)
@@ -291,6 +315,7 @@ class ParticlesSolver:
                     self.guest.swap(k)
                     self.guest.enter_adjoint(k, self._frame(k), 0)
                     self._launch("pull_adjoint")(envs, k, self._frame(k))
+                    self._give_adjoint(k)
                 continue
             launch = self._launch("backward")
             if self.plan.segment_mode:
@@ -298,6 +323,7 @@ class ParticlesSolver:
                 continue
             for k in range(piece.k1 - 1, piece.k0 - 1, -1):
                 launch(envs, k, self._frame(k))
+                self._give_adjoint(k)
 
     # ---- state as the timeline stores it ----
 
@@ -321,8 +347,12 @@ class ParticlesSolver:
     def clear_adjoints(self) -> None:
         """Set every adjoint to zero, before a backward sweep."""
         self.store.zero(name for name in self.store.arrays if name.startswith("d_"))
+        if self.drive is not None:
+            self.drive.clear_adjoints()
 
     def close(self) -> None:
         """Free all memory."""
         self._bound.clear()
+        if self.drive is not None:
+            self.drive.close()
         self.store.close()

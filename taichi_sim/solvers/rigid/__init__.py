@@ -13,12 +13,13 @@ its time, ``impact`` gives the velocities after it.
 
 Bodies may hang on joints (``topology``): trees in reduced coordinates. ``pose`` places the links, ``dynamics`` has the
 mass matrix and the kick, ``drive`` what acts along a joint, ``closure`` what closes a loop; ``tree`` leads from
-velocities of joints to those of bodies and back, so that contact sees every body alike. ``mechanism`` is the same on
-the host.
+velocities of joints to those of bodies and back, so that contact sees every body alike. ``march`` runs whole segments;
+``kinematics`` and ``mechanism`` are the same on the host. ``softening`` has the laws of contact the backward sweep may
+take, ``sensing`` what can be read of a step.
 
-``colliders`` makes shapes (kinds in ``shapes``), ``layout`` puts them in a row, ``assembly`` makes bodies of them;
-``overlap`` finds those that overlap at the start. Inside, everything is three-dimensional:
-a plane body is one that moves in z = 0 and turns about z. What differs between 2-D and 3-D is how arrays store it, and
-that stands in ``rotation``. Every forward function has its hand-written adjoint directly beneath it. Environments are
-independent; each is stepped by one task, so that no sum depends on threads.
+``colliders`` makes shapes (kinds in ``shapes``), ``layout`` puts them in a row; ``overlap`` finds those that overlap
+at the start. Inside, everything is three-dimensional: a plane body is one that moves in z = 0 and turns about z. What
+differs between 2-D and 3-D is how arrays store it, and that stands in ``rotation``. Every forward function has its
+hand-written adjoint directly beneath it. Environments are independent; each is stepped by one task, so that no sum
+depends on threads.
 """

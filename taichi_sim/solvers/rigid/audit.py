@@ -5,6 +5,8 @@ solvers did is what is then missing between the velocities without contact and t
 own reading is what that is compared with.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from taichi_sim.core.reading import (
@@ -13,6 +15,7 @@ from taichi_sim.core.reading import (
     GRAVITY,
     WALLS,
     Act,
+    Along,
     Energy,
     Reading,
     State,
@@ -25,12 +28,19 @@ from taichi_sim.core.reading import (
 from taichi_sim.solvers.rigid.attitude import lift, matrices
 from taichi_sim.solvers.rigid.drive import (
     BOUND,
+    DAMPING,
+    DRY,
+    LOWER,
     PUSH,
     PUSH_SLOPE,
+    SLOPE,
+    SPRING,
+    STIFF,
 )
+from taichi_sim.solvers.rigid.drive import STICTION as DRY_SPEED
 from taichi_sim.solvers.rigid.solver import RigidSolver
 from taichi_sim.solvers.rigid.topology import BALL, LOOSE
-from taichi_sim.solvers.rigid.tree import COORDINATE, COUNT, KIND, PARENT
+from taichi_sim.solvers.rigid.tree import COORDINATE, COUNT, FIRST, KIND, PARENT
 from taichi_sim.solvers.rigid.twist import FREE, NOW
 
 #: What holds bodies that hang on the world.
@@ -93,9 +103,13 @@ class RigidAudit:
             work, springs = self._joints(k, f, length[:: p.bodies])
             acts.append(work_only(ACTUATORS, work))
             stored = stored + springs
+        left = m[:, None] * (v1 - free_v) - push
+        left_turn = np.einsum("nij,nj->ni", I, w1 - free_w) - couple
+        along = None
+        if self.other is not None and p.jointed and not p.closures:
+            along = self.along(k, left, left_turn)
+            along = replace(along, impulse=along.impulse - self._rows(k))
         if self.other is not None and not p.jointed:
-            left = m[:, None] * (v1 - free_v) - push
-            left_turn = np.einsum("nij,nj->ni", I, w1 - free_w) - couple
             acts.append(act(self.other, self.env, envs, x, left, mid, left_turn, turning))
         state, end = self._state(k), self._state(k + 1)
         if self.hangs:
@@ -115,7 +129,49 @@ class RigidAudit:
         unknown = "trees carry momentum on in the middle of a step" if p.jointed else ""
         blind = "free spin is of second order in the step" if p.dim == 3 else ""
         loops = "what closures store" if p.closures else ""
-        return Reading(state, end, energy, acts, "f64", unknown, unknown or blind, loops)
+        return Reading(state, end, energy, acts, "f64", unknown, unknown or blind, loops, along)
+
+    def along(self, k: int, push: np.ndarray, couple: np.ndarray) -> Along:
+        """Impulses and couples on bodies (n, 3) as impulses along degrees of freedom, with joints where they are in
+        slot ``k``: the transpose of ``tree.spread``, body by body."""
+        p, link = self.solver.plan, self.solver.store.view("link")
+        lever = self._array("lever").reshape(p.envs, p.bodies, 6)
+        motion = self._array("motion").reshape(p.envs, p.freedoms, 6)
+        push, couple = push.reshape(p.envs, p.bodies, 3), couple.reshape(p.envs, p.bodies, 3)
+        x = lifted(self.solver.store.view("position")[k]).reshape(p.envs, p.bodies, 3)
+        out, size = np.zeros((p.envs, p.freedoms)), np.zeros((p.envs, p.freedoms))
+        for b in range(p.bodies):
+            a = b
+            while a >= 0:
+                arm = x[:, b] - x[:, a] + lever[:, a, 3:]
+                for i in range(link[a, FIRST], link[a, FIRST] + link[a, COUNT]):
+                    slide, turning = motion[:, i, :3], motion[:, i, 3:]
+                    moment = couple[:, b] + np.cross(arm, push[:, b])
+                    out[:, i] += np.sum(slide * push[:, b] + turning * moment, axis=1)
+                    parts = (slide, push[:, b]), (turning, couple[:, b]), (turning, np.cross(arm, push[:, b]))
+                    size[:, i] += sum(np.linalg.norm(s, axis=1) * np.linalg.norm(t, axis=1) for s, t in parts)
+                a = link[a, PARENT]
+        return Along(out, size, 0.0 * size)
+
+    def _rows(self, k: int) -> np.ndarray:
+        """(envs, freedoms) impulses of all that acts along joints, less what armatures took: ``drive.row_impulse``."""
+        p, count = self.solver.plan, self.solver.plan.topology.joint_freedoms
+        out = np.zeros((p.envs, p.freedoms))
+        if not count:
+            return out
+        r = self._array("row").reshape(p.envs, count, -1)
+        v = self._array("rate")[k + 1].reshape(p.envs, count)
+        free = self._array("reduced")[:, FREE].reshape(p.envs, -1)[:, p.freedoms - count :]
+        s, vs = np.abs(v), r[..., DRY_SPEED]
+        factor = np.where(s >= vs, 1.0 / np.maximum(s, 1e-300), (2.0 - s / vs) / vs)
+        found = r[..., SPRING] - (r[..., SLOPE] + r[..., DRY] * factor) * v
+        found += np.clip(r[..., PUSH] - r[..., PUSH_SLOPE] * v, -r[..., BOUND], r[..., BOUND])
+        for side, sign in ((0, 1.0), (1, -1.0)):
+            near, slow = r[..., LOWER + side] - sign * v, 1.0 - sign * r[..., DAMPING] * v
+            found += sign * r[..., STIFF] * np.maximum(near, 0.0) * np.maximum(slow, 0.0)
+        armature = self._array("armature").reshape(p.envs, count) * (v - free)
+        out[:, p.freedoms - count :] = found - armature
+        return out
 
     def _column(self, column: int) -> tuple[np.ndarray, np.ndarray]:
         """Velocities and spins of one column of the last step's velocity problem, where nothing was launched since."""

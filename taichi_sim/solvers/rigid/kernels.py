@@ -100,7 +100,7 @@ def segment(
 
     With ``events`` a turn of the loop is a piece of a step, from slot ``s`` to ``target``, and ``rest`` is what is left
     of the step; without, it is a step. (One loop, in which every function stands once: each is compiled where it
-    stands.) Scenes with joints go one step at a time, between kernels of ``tree_kernels``.
+    stands.) Scenes with joints run by ``march``; here they go one step at a time, between kernels of ``tree_kernels``.
     """
     J = ti.static(Joints(
         trees, loops,

@@ -7,6 +7,7 @@ from taichi_sim.core.store import Store
 from taichi_sim.runtime import Runtime
 from taichi_sim.solvers.rigid import kernels, readings, tree_kernels
 from taichi_sim.solvers.rigid.arrays import RigidPlan, declare, domain_sizes
+from taichi_sim.solvers.rigid.march import march
 from taichi_sim.solvers.rigid.sensing import Contacts, read_contacts
 from taichi_sim.solvers.rigid.softening import POLICIES
 
@@ -99,7 +100,7 @@ class RigidSolver:
             fixed |= {"alone": p.jointed and p.envs == 1, "events": bool(p.events)}
             op_name = name.removesuffix("_adjoint")
             room = tree_kernels if p.jointed and op_name != "segment" else kernels
-            op = getattr(readings if op_name in readings.NAMES else room, op_name)
+            op = march if name == "march" else getattr(readings if op_name in readings.NAMES else room, op_name)
             bind = op.bind_adjoint if name.endswith("_adjoint") else op.bind
             self._bound[name] = bind(self.store, self._plain, **fixed)
         return self._bound[name]
@@ -121,14 +122,7 @@ class RigidSolver:
         Raises :class:`RigidTrouble` where the velocity problem has no solution or a number is not finite.
         """
         launch, envs = self._launch, self.plan.envs
-        if self.plan.jointed:
-            self.place(k0)
-            for k in range(k0, k1):
-                self._links("ready", k, (self.start + k) // self.substeps)
-                launch("segment")(envs, k, k + 1, self.start, self.substeps)
-                self.place(k + 1)
-        else:
-            launch("segment")(envs, k0, k1, self.start, self.substeps)
+        launch("march" if self.plan.jointed else "segment")(envs, k0, k1, self.start, self.substeps)
         self.check()
 
     def check(self) -> None:

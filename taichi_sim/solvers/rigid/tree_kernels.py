@@ -1,9 +1,11 @@
-"""Kernels of scenes with joints, around those of ``kernels``: one task per environment does one step.
+"""Kernels of scenes with joints, around those of ``kernels``: one task per environment does one step. Forwards
+``march`` does all steps at once where nothing else takes part in them.
 
 Small kernels on purpose: what compiling costs grows faster than what is compiled. A scene ``alone`` in its solver runs
 without a change of threads, which would take longer than a step.
 
-Forwards: ``place`` the first slot; then of each step ``ready``, ``kernels.segment``, ``place`` the next slot.
+Where others take part in a step: ``place`` the first slot; then of each step ``ready``, what solves it, ``place`` the
+next slot.
 Backwards: ``place``, ``ready``, ``kernels.segment_adjoint``, and the adjoints of the first two of each step; those also
 of the last slot, for what was asked of the links there.
 """

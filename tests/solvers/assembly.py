@@ -1,4 +1,4 @@
-"""From bodies of simple shapes to the arrays of the solver."""
+"""Plans and arrays of the rigid solver from bodies of simple shapes, without a scene."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,0 +1,1 @@
+"""Chambers and tendons of a scene, compiled: where they are, what they go with, and their numbers."""
