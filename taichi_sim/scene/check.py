@@ -57,7 +57,7 @@ def check(scene: Scene, context: Context) -> None:
             _periodic(scene.domain, scene.dim, context)
             for name, wall in scene.domain.walls.items():
                 _friction(context, f"domain.walls.{name}", wall)
-    if not any(getattr(scene, table) for table in MATTER) and context.ok(*MATTER):
+    if not any(getattr(scene, table) for table in MATTER) and context.ok(*MATTER, "robots"):
         listed = " or ".join(f"[{table}.NAME]" for table in MATTER)
         context.add("bodies", f"the scene is empty; add at least one {listed}")
     _names(scene, context)

@@ -59,7 +59,8 @@ def expanded(table: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
                 fixed_base=robot.fixed_base, joints=pose or None, drive=drive, separator="_",
             ).tables  # fmt: skip
         except SceneError as error:
-            context.problems += error.problems
+            for problem in error.problems:  # those of its file name a line of that file, not a path of the scene
+                context.add(f"{path}.file", problem.line(error.file))
             continue
         except ValueError as error:
             context.add(path, str(error))

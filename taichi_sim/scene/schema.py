@@ -260,8 +260,8 @@ class Joint(Table, kw_only=True):
 
     ``anchor`` and ``axis`` are places and directions of the scene, where the bodies stand as their own tables say:
     there the joint's coordinate is 0. The child begins at the coordinate ``position``, with ``velocity``; its own
-    table then says where it stands at the coordinate 0, and has no velocities. Joints make trees; ``loop`` closes one, by stiffness instead of
-    coordinates.
+    table then says where it stands at the coordinate 0, and has no velocities. Joints make trees; ``loop`` closes one,
+    by stiffness instead of coordinates.
     """
 
     kind: Annotated[str, other("choice", "what it lets free", choices=JOINT_KINDS)]

@@ -137,6 +137,16 @@ def test_what_is_set_later_is_refused_by_name():
             sim.mechanism().posture({"rail": "far"})
 
 
+def test_a_mistake_in_the_file_of_a_robot_names_it_and_is_the_only_one(tmp_path):
+    file = tmp_path / "arm.urdf"
+    file.write_text('<robot name="r"><link name="a"><inertial><mass value="-1"/></inertial></link></robot>')
+    table = {"format": 1, "dim": 3, "duration": 0.1, "frame_dt": 0.01, "robots": {"arm": {"file": str(file)}},
+             "domain": {"lower": [-1.0] * 3, "upper": [1.0] * 3}}  # fmt: skip
+    with pytest.raises(SceneError, match=r"^robots\.arm\.file: .*arm\.urdf: line 1, <mass> value = '-1'") as error:
+        Scene.from_dict(table)
+    assert len(error.value.problems) == 1
+
+
 def test_robots_become_bodies_and_joints():
     table = scene(3).to_dict()
     file = str(data_root() / "scenes" / "robots" / "quadruped.urdf")
