@@ -185,10 +185,11 @@ def test_grains_against_a_box_on_a_hinge(precision):
 
 
 def test_chambers_and_tendons():
-    """They act before what touches: on a block in its cavity with a box on it, and on springs."""
+    """They act before what touches: a tendon through a block with a box on it; both on springs."""
     table = boxes().to_dict() | {"actuators": {"pull": {
         "kind": "tendon", "body": "block", "points": [[0.9, 0.5], [0.7, 0.2], [0.3, 0.2]],
-        "through": ["world", "block", "block"], "strength": 50.0, "signal": {"kind": "constant", "value": 1.0}}}}  # fmt: skip
+        "through": ["world", "block", "block"], "strength": 50.0, "signal": {"kind": "constant", "value": 1.0},
+    }}}  # fmt: skip
     ledger = audit(Scene.from_dict(table))
     assert not ledger.failures, ledger.failures
     acts, checks = ledger.accounts["continuum"].acts, by_name(ledger)
