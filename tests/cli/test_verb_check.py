@@ -131,6 +131,6 @@ def test_spread_of_gradients_over_nearby_starts(cli, tiny, tmp_path):
     assert found["samples"] == 8 and found["horizon"] == 4 and "4 perturbed numbers need at least 10" in answer.out
     assert "mean gradient" in answer.out and "4 of 10 frames, 8 starts" in answer.out
     answer = cli("check", tiny, "--around", "gravity=0.1")
-    assert answer.code == 2 and "give --spread too" in answer.err
+    assert answer.code == 2 and "give one of them too" in answer.err
     answer = cli("check", tiny, "--spread", "4", "--around", "gravity")
     assert answer.code == 2 and "--around 'gravity': write PATH=VALUE" in answer.err

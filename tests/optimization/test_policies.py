@@ -40,6 +40,7 @@ def test_forward_results_do_not_depend_on_the_policy():
     assert not np.allclose(exact, smoothed, rtol=1e-3) and not np.allclose(smoothed, distance, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_what_rebounds_keeps_its_events():
     bits, exact = gradients("exact", restitution=0.5)
     again, event = gradients("event", restitution=0.5)

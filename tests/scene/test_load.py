@@ -64,7 +64,7 @@ def test_integer_digits_without_end(written):
     [
         ("crawlr", "did you mean the shipped scene 'crawler'?"),
         ("crawlr.toml", "did you mean the shipped scene 'crawler'?"),
-        ("nothing_like_it_at_all", "shipped scenes: b"),
+        ("nothing_like_it_at_all", "shipped scenes: a"),
         ("", "is a folder"),
         (".", "is a folder"),
     ],

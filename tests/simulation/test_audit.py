@@ -79,6 +79,7 @@ def test_a_ball_on_a_block_and_a_floor_in_space():
     assert ledger.accounts["rigid"].acts["walls"].impulse[0, 2] > 0.5
 
 
+@pytest.mark.slow
 def test_crates_that_meet_in_space():
     """In single precision too: what two bodies give each other cancels, however stiff their friction is."""
     scene = stack(gravity=[0.0, 0.0])

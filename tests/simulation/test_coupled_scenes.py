@@ -194,6 +194,7 @@ def test_shipped_scenes(name):
         assert all(np.isfinite(bar).all() and bar.any() for bar in gradient.values())
 
 
+@pytest.mark.slow
 def test_in_space():
     """A ball presses into a block; the step is chosen for its speed."""
     table = {

@@ -59,6 +59,7 @@ PATHS = ["rigid.cart.mass", "rigid.cart.friction", "rigid.cart.stiction_speed", 
          "gravity"]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_bodies_on_joints():
     with Simulation(cart(), precision="f64") as sim:
         assert not sim.notes
@@ -96,6 +97,7 @@ def test_momentum_and_environments():
         assert all(np.array_equal(gradient[path], found[path][1]) for path in found)
 
 
+@pytest.mark.slow
 def test_checkpoints_and_precision():
     reference = None
     paths = ["rigid.cart.mass", "grains.load.velocity"]
@@ -236,6 +238,7 @@ def with_rigid(table: dict, through: list[str]) -> dict:
     return table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("through", [["sand", "net"], ["block"]])
 def test_soft_rigid_and_points(through):
     """All three, with rigid bodies that touch one of the others."""

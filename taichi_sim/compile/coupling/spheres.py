@@ -68,7 +68,8 @@ class Meeting(Binding):
     def _friction(self, values: Values) -> np.ndarray:
         out = np.zeros((self.plan.envs, self.plan.points))
         for cluster, where in zip(self.points.clusters, self.points.slices, strict=True):
-            out[:, where] = np.reshape(values[f"{cluster.path}.friction"], (-1, 1))
+            given = values.get(f"{cluster.path}.friction", np.asarray(cluster.table.friction, float))
+            out[:, where] = np.reshape(given, (-1, 1))
         return out
 
     def reach(self, values: Values) -> np.ndarray:
@@ -88,7 +89,8 @@ class Meeting(Binding):
         out: Values = {}
         add(out, self.points.matter.vjp(values, np.zeros_like(reach_bar), reach_bar))
         for cluster, where in zip(self.points.clusters, self.points.slices, strict=True):
-            add(out, {f"{cluster.path}.friction": bar[:, where, 3].sum(axis=1)})
+            if f"{cluster.path}.friction" in values:
+                add(out, {f"{cluster.path}.friction": bar[:, where, 3].sum(axis=1)})
         return out
 
 
