@@ -32,6 +32,8 @@ def pieces(shape: Shape, path: str = "shape") -> list[Piece]:
         if shape.dim == 2:
             return [Polygon(outline.loops[0])]
         return [MeshShape(solid(outline.vertices, outline.faces), "ellipsoid")]
+    if isinstance(shape, Polygon):
+        shape = Polygon(_bent(shape.points))
     if isinstance(shape, Polygon) and not _convex(shape.points):
         message = "a polygon that touches rigid bodies must be convex; use a union of convex ones"
         raise SceneError([Problem(path, message)])
@@ -63,6 +65,14 @@ def moved(piece: Piece, turn: np.ndarray, position: np.ndarray) -> Piece:
     if isinstance(piece, Placed):
         return Placed(piece.shape, turn @ piece.turn, there(piece.position))
     return Placed(piece, turn, position)
+
+
+def _bent(points: np.ndarray) -> np.ndarray:
+    """The corners of a polygon (n, 2) at which its outline bends: points on a side are no corners."""
+    before, after = points - np.roll(points, 1, axis=0), np.roll(points, -1, axis=0) - points
+    bends = before[:, 0] * after[:, 1] - before[:, 1] * after[:, 0]
+    size = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
+    return points[(np.abs(bends) > 1e-9 * size) | (np.sum(before * after, axis=1) < 0)]
 
 
 def _convex(points: np.ndarray) -> bool:

@@ -219,6 +219,17 @@ def test_what_cannot_touch_is_named():
             Simulation(Scene.from_dict(table))
 
 
+def test_a_place_on_a_side_is_no_corner():
+    ends = []
+    for points in ([[-0.1, -0.1], [0.1, -0.1], [0.1, 0.1], [-0.1, 0.1]],
+                   [[-0.1, -0.1], [0.03, -0.1], [0.1, -0.1], [0.1, 0.1], [-0.1, 0.1], [-0.1, -0.02]]):  # fmt: skip
+        table = scene(2).to_dict()
+        table["rigid"]["cube"]["shape"] = {"kind": "polygon", "points": points}
+        with Simulation(Scene.from_dict(table), precision="f64") as sim:
+            ends.append(sim.observe("rigid.cube.position"))
+    assert ends[1] == pytest.approx(ends[0], abs=1e-9)
+
+
 def test_deep_overlaps_at_the_start_are_named():
     with Simulation(scene(2)) as sim:
         sim.set("rigid.ball.position", [-0.2, 0.05])
@@ -265,3 +276,13 @@ def test_that_bodies_do_not_meet_across_periodic_sides_is_said():
     with Simulation(Scene.from_dict(table)) as sim:
         (note,) = [note for note in sim.notes if "periodic" in note]
         assert note.startswith("rigid bodies touch nothing across the periodic sides along x")
+
+
+def test_what_is_too_heavy_for_its_contacts_is_said():
+    table = scene(2).to_dict()
+    table["rigid"]["cube"]["density"] = 3e5
+    with Simulation(Scene.from_dict(table)) as sim:
+        (note,) = [note for note in sim.notes if "sinks" in note]
+        assert note.startswith("rigid.cube weighs 1.18e+05 N") and "contact_stiffness of" in note
+    with Simulation(scene(2)) as sim:
+        assert not any("sinks" in note for note in sim.notes)
