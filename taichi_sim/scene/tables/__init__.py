@@ -1,0 +1,1 @@
+"""Tables of the scene format, by what they are about; ``scene.schema`` has the whole."""
