@@ -79,7 +79,8 @@ class Case:
         self.parameters = RIGID + (ALONG if jointed else ())
         c = one.wave_speed({k: float(v) for k, v in given.items()}, density)
         self.wave_speed = c
-        skin = default_skin(spacing, c, s, dt) | (skin or {})
+        # at half a spacing, the default, bodies placed flush with a block touch it exactly: a corner of the law
+        skin = default_skin(spacing, c, s, dt) | {"offset": 0.25 * s} | (skin or {})
         self.coupling = Coupling(colliders.plan(self.plan, self.rigid.plan, rows_room), self.mpm, self.rigid, pool)
         colliders.fill(self.coupling, skin)
         self.stepper = CoupledStepper(self.mpm, self.rigid, self.coupling)

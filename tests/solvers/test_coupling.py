@@ -149,7 +149,7 @@ def on_a_slab(body_mass, half, *, friction=0.3, speed=0.0, drop=0.0, seconds=1.5
     a.box(body_mass, half, [0.25, top + half[1] + drop], velocity=[speed, 0.0])
     c.box(0, half, edge=0.01)
     case = Case(a, c, [((2 * DX, 4 * DX), (1 - 2 * DX, 10 * DX))], steps=40, dt=dt, spacing=DX, cells=32,
-                walls=[(1, -1, 4 * DX)], wall_kind=0, skin={"friction": friction},
+                walls=[(1, -1, 4 * DX)], wall_kind=0, skin={"friction": friction, "offset": DX / 4},
                 law=("neo_hookean", {"youngs_modulus": 400.0, "poissons_ratio": 0.0}))  # fmt: skip
     x, v = [], []
 
