@@ -1,17 +1,21 @@
 """From shapes fixed to bodies to the arrays of the coupling."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from taichi_sim.solvers.coupling.arrays import CouplingPlan
 from taichi_sim.solvers.coupling.stepper import Coupling
 from taichi_sim.solvers.mpm.arrays import MpmPlan
+from taichi_sim.solvers.mpm.layers import MOST_PLATES
 from taichi_sim.solvers.particles.arrays import ParticlesPlan
 from taichi_sim.solvers.rigid.arrays import RigidPlan
 from taichi_sim.solvers.shapes.distance import BOX, CAPSULE, CYLINDER, GRID, PLANE, SPHERE
 from taichi_sim.solvers.shapes.samples import BEYOND
+
+#: A box thinner than this, in cells, has matter on both sides within one stencil of the grid.
+THIN = 3.0
 
 #: What a collider is like where a material meets it.
 SKIN = ("friction", "stiction", "offset", "rate", "cap", "compliance")
@@ -51,6 +55,7 @@ class _Collider:
     samples: np.ndarray | None = None
     first_node: np.ndarray | None = None
     spacing: float = 0.0
+    thin: int = -1
 
 
 class Colliders:
@@ -129,6 +134,32 @@ class Colliders:
             raise ValueError(f"weld {len(self._welds)}: needs particles, each of them once")
         self._welds.append((body, mine, np.asarray(places, float).reshape(len(mine), self.dim)))
 
+    def part(self, spacing: float, but: Sequence[int] = ()) -> list[int]:
+        """Make plates (``thin.py``) of the thin boxes among the colliders, but for those numbered, as added, in
+        ``but``: one side is less than three cells of ``spacing``, m, the others are not. Returns their numbers, which
+        stand for ``MpmPlan.plates``.
+        """
+        found = []
+        for i, c in enumerate(self._all):
+            c.thin = -1
+            half = np.array(c.size[: self.dim])
+            below = np.flatnonzero(2 * half < THIN * spacing * (1 - 1e-9))
+            if c.kind == BOX and len(below) == 1 and i not in but and len(found) < MOST_PLATES:
+                c.thin = int(below[0])
+                found.append(i)
+        return found
+
+    def _plates(self) -> tuple[tuple[int, int, int], ...]:
+        """Their colliders, axes and signs: normals point away from the middle of the body's colliders, so that those of
+        a vessel's walls agree on what is outside."""
+        found = []
+        for i, c in enumerate(self._sorted()):
+            if c.thin >= 0:
+                away = c.place - np.mean([other.place for other in self._all if other.body == c.body], axis=0)
+                out = away @ c.axes[: self.dim, c.thin]
+                found.append((i, c.thin, -1 if out < -1e-9 * max(c.size[: self.dim]) else 1))
+        return tuple(found)
+
     def _sorted(self) -> list[_Collider]:
         return sorted(self._all, key=lambda c: c.body)
 
@@ -142,9 +173,13 @@ class Colliders:
 
     def plan(self, mpm: MpmPlan, rigid: RigidPlan, room: int | None = None) -> CouplingPlan:
         """Sizes of a scene with continua; ``room`` contacts at most in a substep of an environment."""
-        return self._plan(
+        plates = self._plates()
+        if len(plates) != mpm.plates:
+            raise ValueError(f"{len(plates)} colliders are plates, the plan of the matter has {mpm.plates}")
+        plan = self._plan(
             rigid, mpm.envs, mpm.partitions, mpm.particles, len(mpm.laws), mpm.rows, room, 0.5 * mpm.spacing
         )
+        return replace(plan, thin=plates)
 
     def plan_points(
         self, points: ParticlesPlan, rigid: RigidPlan, band: float, room: int | None = None

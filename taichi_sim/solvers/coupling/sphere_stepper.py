@@ -127,6 +127,11 @@ class Spheres:
 
     # ---- what the MPM solver calls, a substep each ----
 
+    def part(self, k: int) -> None:
+        """Tell the MPM solver where thin bodies are in slot ``k``."""
+        if self.inner is not None:
+            self.inner.part(k)
+
     def enter(self, k: int, frame: int, epoch: int) -> None:
         """Step the points from slot ``k``; particles of slot ``k`` get their velocity after contact."""
         p = self.plan
