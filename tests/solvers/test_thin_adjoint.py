@@ -35,8 +35,10 @@ def pressed(dim=2, steps=3, spin=0.3, **more):
         tuple(zip(*[(0.5 - 4 * DX, 0.5 + 6 * DX), side, *deep], strict=True))
         for side in ((0.5 - 0.4 * DX, 0.5 + 2.6 * DX), (0.5 - 1.6 * DX, 0.5 + 0.4 * DX))
     ]
-    case = Case(a, c, boxes, steps=steps, dt=5e-4, spacing=DX, thin=True, damping=0.4, wall_kind=1,
-                walls=[(1, -1, 0.5 - 1.2 * DX)], skin={"friction": 0.4, "stiction": 0.05, "cap": 9.0}, **more)  # fmt: skip
+    case = Case(
+        a, c, boxes, steps=steps, dt=5e-4, spacing=DX, thin=True, damping=0.4, walls=[(1, -1, 0.5 - 1.2 * DX)],
+        skin={"friction": 0.4, "stiction": 0.05, "cap": 9.0}, **more,
+    )  # fmt: skip
     rng = np.random.default_rng(2)
     for name, size in (("v", 0.1), ("C", 1.0)):
         case.start[f"mpm/{name}"][...] = size * rng.normal(size=case.start[f"mpm/{name}"].shape)

@@ -149,7 +149,7 @@ class Colliders:
                 found.append(i)
         return found
 
-    def _plates(self) -> tuple[tuple[int, int, int], ...]:
+    def plates(self) -> tuple[tuple[int, int, int], ...]:
         """Their colliders, axes and signs: normals point away from the middle of the body's colliders, so that those of
         a vessel's walls agree on what is outside."""
         found = []
@@ -173,7 +173,7 @@ class Colliders:
 
     def plan(self, mpm: MpmPlan, rigid: RigidPlan, room: int | None = None) -> CouplingPlan:
         """Sizes of a scene with continua; ``room`` contacts at most in a substep of an environment."""
-        plates = self._plates()
+        plates = self.plates()
         if len(plates) != mpm.plates:
             raise ValueError(f"{len(plates)} colliders are plates, the plan of the matter has {mpm.plates}")
         plan = self._plan(
