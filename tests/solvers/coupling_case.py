@@ -49,7 +49,7 @@ class Case:
         n = len(x)
         rt = runtime.current()
         cells_of = cells_of or (cells,) * dim
-        plates = len(colliders.part(spacing)) if thin else 0
+        plates = colliders.part(3 * spacing) if thin else 0
         self.plan = MpmPlan(
             dim=dim, spacing=spacing, lower=(0.0,) * dim, upper=tuple(c * spacing for c in cells_of), envs=envs,
             periodic=(False,) * dim, partitions=1 if segment_mode else partitions, particles=n,

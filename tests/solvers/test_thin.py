@@ -128,14 +128,17 @@ def test_one_motion_for_any_number_of_threads():
 
 
 def test_which_boxes_are_thin():
-    """One side below three cells; normals of a vessel's walls point out of it."""
+    """One side below three cells; normals of a vessel's walls point out of it, that of one alone away from matter."""
     c = Colliders(2)
     c.box(0, [5 * DX, HALF], [0.0, -5 * DX])
     c.box(0, [HALF, 5 * DX], [5 * DX, 0.0])
     c.box(0, [HALF, 5 * DX], [-5 * DX, 0.0])
     c.box(1, [1.4 * DX, 1.4 * DX])
     c.box(1, [5 * DX, 1.5 * DX])
-    c.sphere(2, 0.1 * DX)
-    assert c.part(DX) == [0, 1, 2]
-    assert c.plates() == ((0, 1, -1), (1, 0, 1), (2, 0, -1))
-    assert c.part(DX, but=[1]) == [0, 2]
+    c.sphere(1, 0.1 * DX)
+    c.box(2, [HALF, DX], [0.1, 0.0])
+    assert c.part(3 * DX) == 3 and c.part(3 * DX, scale=[1.0] * 6 + [2.0]) == 4
+    assert c.plates() == ((0, 1, -1), (1, 0, 1), (2, 0, -1), (6, 0, 1))
+    c.away_from({0: np.array([[0.0, -9 * DX]]), 2: np.array([[0.2, 0.0], [0.0, 0.5 * DX], [0.11, -0.5 * DX]])})
+    assert c.plates() == ((0, 1, -1), (1, 0, 1), (2, 0, -1), (6, 0, -1))
+    assert c.part(3 * DX, but=[1]) == 2

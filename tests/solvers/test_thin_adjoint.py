@@ -62,6 +62,7 @@ def test_substeps(f64):
     case.check(tolerance=1e-6, steps=(1e-2, 1e-3, 1e-4, 1e-5))
 
 
+@pytest.mark.slow
 def test_many_substeps_in_environments(f64):
     """Sixty substeps with sorts between, two environments; some cross the edge of a contact or of the plate's zone."""
     case = pressed(steps=60, envs=2, spin=3.0)

@@ -1,6 +1,6 @@
 """From shapes fixed to bodies to the arrays of the coupling."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from taichi_sim.solvers.rigid.arrays import RigidPlan
 from taichi_sim.solvers.shapes.distance import BOX, CAPSULE, CYLINDER, GRID, PLANE, SPHERE
 from taichi_sim.solvers.shapes.samples import BEYOND
 
-#: A box thinner than this, in cells, has matter on both sides within one stencil of the grid.
+#: Matter on two sides of a body, less than this many cells apart, is within one stencil of the grid.
 THIN = 3.0
 
 #: What a collider is like where a material meets it.
@@ -56,6 +56,7 @@ class _Collider:
     first_node: np.ndarray | None = None
     spacing: float = 0.0
     thin: int = -1
+    turned: bool = False
 
 
 class Colliders:
@@ -134,20 +135,29 @@ class Colliders:
             raise ValueError(f"weld {len(self._welds)}: needs particles, each of them once")
         self._welds.append((body, mine, np.asarray(places, float).reshape(len(mine), self.dim)))
 
-    def part(self, spacing: float, but: Sequence[int] = ()) -> list[int]:
+    def part(self, below: float, scale: Sequence[float] | np.ndarray | None = None, but: Sequence[int] = ()) -> int:
         """Make plates (``thin.py``) of the thin boxes among the colliders, but for those numbered, as added, in
-        ``but``: one side is less than three cells of ``spacing``, m, the others are not. Returns their numbers, which
-        stand for ``MpmPlan.plates``.
+        ``but``: one side is thinner than ``below``, m, the others are not. ``scale`` of each multiplies its sizes.
+        Returns their number, which is what ``MpmPlan.plates`` must be.
         """
-        found = []
+        count = 0
         for i, c in enumerate(self._all):
-            c.thin = -1
-            half = np.array(c.size[: self.dim])
-            below = np.flatnonzero(2 * half < THIN * spacing * (1 - 1e-9))
-            if c.kind == BOX and len(below) == 1 and i not in but and len(found) < MOST_PLATES:
-                c.thin = int(below[0])
-                found.append(i)
-        return found
+            size = 2.0 * np.array(c.size[: self.dim]) * (1.0 if scale is None else scale[i])
+            thin = np.flatnonzero(size < below * (1 - 1e-9))
+            c.thin = int(thin[0]) if c.kind == BOX and len(thin) == 1 and i not in but and count < MOST_PLATES else -1
+            count += c.thin >= 0
+        return count
+
+    def away_from(self, matter: Mapping[int, np.ndarray]) -> None:
+        """Turn the normals of plates that are alone on their body away from most of the matter, given as points (n,
+        dim), m, from the origin of a body along its axes: two that hold matter between them then agree on its layer."""
+        for i, axis, sign in self.plates():
+            c = self._sorted()[i]
+            if c.body in matter and sum(other.thin >= 0 for other in self._all if other.body == c.body) == 1:
+                at = (matter[c.body] - c.place) @ c.axes[: self.dim, : self.dim]
+                beside = np.abs(np.delete(at, axis, axis=1)) < np.delete(c.size[: self.dim], axis)
+                over = at[beside.all(axis=1)] if beside.all(axis=1).any() else at
+                c.turned = bool(sign * np.sign(over[:, axis]).sum() > 0) != c.turned
 
     def plates(self) -> tuple[tuple[int, int, int], ...]:
         """Their colliders, axes and signs: normals point away from the middle of the body's colliders, so that those of
@@ -157,7 +167,8 @@ class Colliders:
             if c.thin >= 0:
                 away = c.place - np.mean([other.place for other in self._all if other.body == c.body], axis=0)
                 out = away @ c.axes[: self.dim, c.thin]
-                found.append((i, c.thin, -1 if out < -1e-9 * max(c.size[: self.dim]) else 1))
+                sign = -1 if (out < -1e-9 * max(c.size[: self.dim])) != c.turned else 1
+                found.append((i, c.thin, sign))
         return tuple(found)
 
     def _sorted(self) -> list[_Collider]:

@@ -33,7 +33,7 @@ from taichi_sim.solvers.coupling.arrays import (
 from taichi_sim.solvers.coupling.balance import particle_impulse, surface_motion
 from taichi_sim.solvers.coupling.law import meet_adjoint
 from taichi_sim.solvers.coupling.thin import behind, on_own_side, own_axis, unit
-from taichi_sim.solvers.mpm.layers import REACH
+from taichi_sim.solvers.mpm.layers import MEMORY
 from taichi_sim.solvers.rigid.geometry import column3
 from taichi_sim.solvers.rigid.geometry import place as centre_of
 from taichi_sim.solvers.rigid.rotation import flat, lift
@@ -103,7 +103,7 @@ def set_frames(dim: ti.template(), e, k, bodies, position: ti.template(), turned
         if ti.static(sides.plates > 0):
             j = sides.thin_of[c]
             if j >= 0:  # whoever has a side is looked for: the band is half a cell
-                far = 2.0 * REACH * band[0]
+                far = 2.0 * MEMORY * band[0]
                 ball[at][3] = ball[at][3] + far
                 hull[at] = hull[at] + unit(sides.thin[j][1], far)
 
