@@ -142,11 +142,30 @@ class Colliders:
         """
         count = 0
         for i, c in enumerate(self._all):
-            size = 2.0 * np.array(c.size[: self.dim]) * (1.0 if scale is None else scale[i])
+            size = self.sides(i) * (1.0 if scale is None else scale[i])
             thin = np.flatnonzero(size < below * (1 - 1e-9))
             c.thin = int(thin[0]) if c.kind == BOX and len(thin) == 1 and i not in but and count < MOST_PLATES else -1
             count += c.thin >= 0
         return count
+
+    def are_plates(self) -> list[bool]:
+        """Which colliders are, as added."""
+        return [c.thin >= 0 for c in self._all]
+
+    def sides(self, i: int) -> np.ndarray:
+        """(dim,) lengths of collider ``i``, as added, along its axes, m; of shapes without edges infinite."""
+        c, r = self._all[i], self._all[i].size[0]
+        kinds = {SPHERE: [r, r, r], BOX: c.size[:3], CAPSULE: [r + c.size[1], r, r], CYLINDER: [c.size[1], r, r]}
+        return 2.0 * np.array(kinds.get(c.kind, [np.inf] * 3)[: self.dim])
+
+    def one_sided(self, matter: Mapping[int, np.ndarray]) -> list[int]:
+        """Numbers of the plates, as added, that have all of the matter (as in :meth:`away_from`) on one side."""
+        found = []
+        for i, c in enumerate(self._all):
+            if c.thin >= 0:
+                over = (matter[c.body] - c.place) @ c.axes[: self.dim, c.thin] > 0
+                found += [i] if over.all() or not over.any() else []
+        return found
 
     def away_from(self, matter: Mapping[int, np.ndarray]) -> None:
         """Turn the normals of plates that are alone on their body away from most of the matter, given as points (n,
