@@ -77,7 +77,7 @@ def poured(law, speed=0.0, fast=0.0, thickness=0.5, mass=1e6, thin=True, seconds
 
 @pytest.mark.parametrize("law", [WATER, None], ids=["water", "solid"])
 def test_no_leak(f64, law):
-    """ACCEPTANCE C2: none crosses a plate half a cell thick that rests, rises or sinks; nor one of a tenth of a cell
+    """None crosses a plate half a cell thick that rests, rises or sinks; nor one of a tenth of a cell
     that is hit at .4 of the speed of sound, where particles get beyond its mid-surface."""
     for speed in (0.0, 0.2, -0.2):
         crossed, depth = poured(law, speed)
