@@ -15,21 +15,24 @@ WATER = ("newtonian_fluid", {"bulk_modulus": 100.0, "viscosity": 2e-3, "largest_
 
 
 def place(case):
-    """(particles, 2) in the order of the scene."""
+    """(particles, dim) in the order of the scene."""
     now = np.empty_like(case.start["mpm/x"])
     now[case.start["mpm/id"]] = case.start["mpm/x"]
     return now
 
 
-def slide(thin=True, steps=1000, mass=1e6):
+def slide(thin=True, steps=1000, dim=2):
     """A block that slides at .3 m/s along a plate half a cell thick without friction, another at rest below it: how far
     the two move, m."""
-    a, c = Assembly(2), Colliders(2)
-    half = [11 * DX, HALF]
-    a.box(mass, half, [0.5, 0.5])
+    a, c = Assembly(dim), Colliders(dim)
+    half, deep = [11 * DX, HALF, 5 * DX][:dim], [(8 * DX, 12 * DX)] * (dim - 2)
+    a.box(1e6, half, [0.5, 0.5, 10 * DX][:dim])
     c.box(0, half)
-    upper = ((10 * DX, 0.5 + GAP), (18 * DX, 0.5 + GAP + 5 * DX))
-    lower = ((10 * DX, 0.5 - GAP - 5 * DX), (18 * DX, 0.5 - GAP))
+    along = (10 * DX, 18 * DX)
+    upper, lower = (
+        tuple(zip(along, (0.5 + low, 0.5 + high), *deep, strict=True))
+        for low, high in ((GAP, GAP + 5 * DX), (-GAP - 5 * DX, -GAP))
+    )
     case = Case(a, c, [upper, lower], steps=40, dt=3e-4, spacing=DX, cells=32, skin={"friction": 0.0}, thin=thin)
     above = case.start["mpm/x"][:, 1] > 0.5
     case.start["mpm/v"][above, 0] = 0.3
@@ -45,6 +48,12 @@ def test_no_glue(f64):
     assert upper == pytest.approx(0.3 * 0.3, rel=1e-12) and abs(lower) < 1e-12
     upper, lower = slide(thin=False)
     assert lower > 0.01
+
+
+@pytest.mark.slow
+def test_no_glue_in_space(f64):
+    upper, lower = slide(steps=200, dim=3)
+    assert upper == pytest.approx(0.3 * 0.06, rel=1e-12) and abs(lower) < 1e-12
 
 
 def poured(law, speed=0.0, fast=0.0, thickness=0.5, mass=1e6, thin=True, seconds=0.4):
