@@ -45,6 +45,9 @@ class BodyParticles:
     translation: np.ndarray
     color: tuple[float, ...] | None = None
     notes: list[str] = field(default_factory=list)
+    #: The scene's own velocity and deformation: an array or a profile.
+    given_velocity: Any = None
+    given_deformation: Any = None
 
     @property
     def count(self) -> int:
@@ -204,6 +207,8 @@ def _build(scene: Any, name: str, body: Any, dim: int, seed: int, folder: Path |
         translation=translation,
         color=None if color is None else tuple(float(c) for c in color),
         notes=[f"bodies.{name}: {note}" for note in seeded.notes],
+        given_velocity=given_velocity,
+        given_deformation=given_deformation,
     )
 
 

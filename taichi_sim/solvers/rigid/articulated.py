@@ -50,8 +50,8 @@ def unjointed(dof: Any) -> Joints:
 
 def jointed(T: Tree, loops: bool, jacobian: Any, row: Any, L: Loop) -> Joints:
     """What it takes where bodies do, of what poses and free motion take; likewise within ``ti.static``."""
-    of_tree = [getattr(T, name) for name in Chain._fields if name != "jacobian"]
-    return Joints(True, loops, Chain(*of_tree, jacobian), row, Bond(L.bond, L.closure))
+    of_tree = {name: getattr(T, name) for name in Chain._fields if name != "jacobian"}
+    return Joints(True, loops, Chain(**of_tree, jacobian=jacobian), row, Bond(L.bond, L.closure))
 
 
 @ti.func
