@@ -52,9 +52,9 @@ def test_bodies_that_touch_each_other(f64):
     a.sphere(0.02, 0.05, [0.52, 0.68], velocity=[0.0, -0.4])
     c.box(0, [0.1, 0.06], edge=0.02)
     c.sphere(1, 0.05)
-    c.plane(-1, [0.2, 1.0], [0.5, 0.27])
-    case = Case(a, c, [((0.3, 0.3), (0.7, 0.5))], steps=200, dt=5e-4, spacing=0.05, envs=2,
-                skin={"friction": 0.4, "stiction": 0.1})  # fmt: skip
+    c.plane(-1, [0.2, 1.0], [0.5, 0.2575])
+    case = Case(a, c, [((0.3, 0.29375), (0.7, 0.49375))], steps=200, dt=5e-4, spacing=0.05, envs=2,
+                skin={"friction": 0.4, "stiction": 0.1, "offset": TOUCH})  # fmt: skip
     case.start["rigid/velocity"][2:] *= 1.1
     case.seed(np.random.default_rng(1))
     case.run()
