@@ -192,7 +192,8 @@ def segment(
                     else:
                         stage = DONE
                     if target == k + 1 or move == 0.0:
-                        copy_column(dof, e * extent[0] * freedoms_of(dim), extent[0] * freedoms_of(dim), NOW, TRIAL)
+                        copy_column(0, e * extent[0] * freedoms_of(dim), 0, extent[0] * freedoms_of(dim), NOW, TRIAL,
+                                    dof)
                 taped_count[s, e] = ti.Vector([acting, work, ti.max(converged - 1, 0)])
                 if stage != LANDING and again == 0:
                     fine = drift(dim, e, s, target, move, moving, extent, dof, contact, contact_body, taped_count,
@@ -301,8 +302,8 @@ def segment_adjoint(
                             set_motion(dim, dof, NOW, b * freedoms_of(dim), lift(dim, velocity[target, b]),
                                        lift_turn(dim, spin[target, b]))
                         if ti.static(events):
-                            copy_column(dof, e * extent[0] * freedoms_of(dim), extent[0] * freedoms_of(dim), NOW,
-                                        TRIAL)
+                            copy_column(0, e * extent[0] * freedoms_of(dim), 0,
+                                        extent[0] * freedoms_of(dim), NOW, TRIAL, dof)
                     if stage != EVENT:
                         move_bar = drift_adjoint(dim, e, s, move, moving, extent[0], dof, rotation, d_position,
                                                  d_rotation)
