@@ -68,16 +68,17 @@ def _driven_thing(scene: Scene, context: Context, path: str, actuator: Actuator)
 
 
 def _fibres(scene: Scene, context: Context, path: str, actuator: Actuator) -> None:
-    """Active stress along fibres needs a body that knows where its fibres point: a fluid forgets all but its volume."""
+    """Active stress along fibres needs a body that knows where its fibres point: fluids and sand forget their shape."""
     if actuator.body not in scene.bodies or not context.ok(f"bodies.{actuator.body}", "materials"):
         return
     try:
         law = kinds("law").get(resolve_material(scene, scene.bodies[actuator.body]).law)
     except ValueError:
         return  # said elsewhere
-    if law.kind == "fluid":
+    if law.kind != "solid":
+        what = {"fluid": "a fluid", "granular": "sand"}[law.kind]
         context.add(
-            f"{path}.body", f"is of {law.name}: {actuator.kind} needs a solid, a fluid has no fibres", actuator.body
+            f"{path}.body", f"is of {law.name}: {actuator.kind} needs a solid, {what} has no fibres", actuator.body
         )
 
 
