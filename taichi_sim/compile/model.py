@@ -222,9 +222,19 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         actuators=actuators,
         judge=Judge([], frames, frame_dt),
         bounds=bounds,
-        notes=notes + wiring.seam_notes(scene),
+        notes=notes + wiring.seam_notes(scene) + _policy_notes(scene),
     )
     begin = np.concatenate([family.begin(values)["x"][0] for family in model.families.values()])
     sensors = {name: sensor_quantity(model, name) for name in scene.sensors}
     model.judge.terms = wiring.terms(scene, pieces, known, [a.name for a in acts], values, begin, sensors)
     return model
+
+
+def _policy_notes(scene: Scene) -> list[str]:
+    """What a policy that is not the simulation's does not do here."""
+    if scene.solver.contact_gradient != "randomised":
+        return []
+    return [
+        "solver.contact_gradient = 'randomised': the gradients of a simulation are exact; optimize takes their mean over "
+        f"{scene.solver.gradient_samples} starts near the design"
+    ]
