@@ -235,6 +235,6 @@ def _policy_notes(scene: Scene) -> list[str]:
     if scene.solver.contact_gradient != "randomised":
         return []
     return [
-        "solver.contact_gradient = 'randomised': the gradients of a simulation are exact; optimize takes their mean over "
-        f"{scene.solver.gradient_samples} starts near the design"
+        "solver.contact_gradient = 'randomised': the gradients of a simulation are exact; optimize takes their "
+        f"mean over {scene.solver.gradient_samples} starts near the design"
     ]

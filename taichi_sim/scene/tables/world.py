@@ -86,7 +86,9 @@ class SolverSettings(Table, kw_only=True):
     gradient_sigma: Annotated[
         float,
         real(
-            "1", "standard deviation of these starts, in units of the design variables", differentiable=False,
+            "1",
+            "standard deviation of these starts, in units of the design variables",
+            differentiable=False,
             **POSITIVE,
         ),
     ] = 0.1
