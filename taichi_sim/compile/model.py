@@ -27,7 +27,7 @@ from taichi_sim.compile.particles.build import particles_family
 from taichi_sim.compile.particles.family import ParticlesFamily
 from taichi_sim.compile.rigid.build import rigid_family, substeps_of
 from taichi_sim.compile.rigid.family import RigidFamily
-from taichi_sim.compile.rigid.notes import sinking_notes
+from taichi_sim.compile.rigid.notes import limit_notes, sinking_notes
 from taichi_sim.compile.sensors import sensor_quantity
 from taichi_sim.core.errors import RolloutError
 from taichi_sim.scene.bodies import build_bodies
@@ -182,7 +182,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         limit, substeps = soft.limit, max(substeps, needed)
     if solids:
         rigid = rigid_family(scene, solids, known, values, bounds, actuators, particles, envs)
-        notes += sinking_notes(rigid, values)
+        notes += sinking_notes(rigid, values) + limit_notes(rigid, values)
     on_solids = bool(met(solids, clusters)) or tied(scene, clusters)
     if clusters:
         particle, needed, more = particles_family(

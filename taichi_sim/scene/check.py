@@ -208,8 +208,8 @@ def _rigid(scene: Scene, context: Context, path: str, rigid: Rigid) -> None:
 
 def _apart(context: Context, path: str, patterns: list[str], names: list[str]) -> None:
     """Every pattern of ``no_contact`` means something."""
-    for i, other in enumerate(patterns):
-        if not fnmatch.filter(names, other) and context.ok(f"{path}.no_contact"):
+    for i, other in enumerate(patterns or []):
+        if isinstance(other, str) and not fnmatch.filter(names, other) and context.ok(f"{path}.no_contact"):
             context.add(f"{path}.no_contact[{i}]", unknown("body", other, names), other)
 
 

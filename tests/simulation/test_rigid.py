@@ -314,3 +314,14 @@ def test_a_box_at_rest_is_checked_to_the_last_digits(monkeypatch):
 
         monkeypatch.setattr(sim, "_value_and_grad", wrong)
         assert not any(row.ok for row in sim.check_gradients(wrt=paths).rows)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [(3, "list of texts"), ([3], r"no_contact\[0\] = 3: must be a text"), ("blok", "unknown body 'blok'")],
+)
+def test_no_contact_is_a_list_of_names(given, sentence):
+    table = scene(2).to_dict()
+    table["rigid"][next(iter(table["rigid"]))]["no_contact"] = given
+    with pytest.raises(SceneError, match=sentence):
+        Scene.from_dict(table)
