@@ -49,6 +49,7 @@ def check(scene: Scene, context: Context) -> None:
     for name, obstacle in scene.obstacles.items():
         check_shape_table(context, f"obstacles.{name}.shape", obstacle.shape, bounded=False)
         check_friction(context, f"obstacles.{name}", obstacle)
+    _policy(scene, context)
     check_driven(scene, context)
     for i, entry in enumerate(scene.design):
         if entry is not None and entry.path is not None:
@@ -70,6 +71,19 @@ def _time(scene: Scene, context: Context) -> None:
             f"nearest allowed: {frames * scene.frame_dt:.10g}",
             scene.duration,
         )
+
+
+def _policy(scene: Scene, context: Context) -> None:
+    """A law of rigid contact needs rigid bodies; nearby starts need none."""
+    policy = scene.solver.contact_gradient
+    if policy in ("exact", "randomised") or scene.rigid or not context.ok("solver.contact_gradient", "rigid", "robots"):
+        return
+    context.add(
+        "solver.contact_gradient",
+        "is a law between rigid bodies, and there are none ([rigid.NAME], [robots.NAME]); 'exact' and 'randomised' are "
+        "for all matter",
+        policy,
+    )
 
 
 def _grid(domain: Domain, dim: int, context: Context, needed: bool) -> None:

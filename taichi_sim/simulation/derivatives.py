@@ -190,7 +190,8 @@ class Derivatives(Quantities):
     def _evaluate(self, of: str) -> np.ndarray:
         """(envs, …) value by a plain run, for finite differences: they may exceed the step limit by a hair."""
         terms = self._terms_of(of)
-        self._forward(terms or [], False, False, slack=0.01)
+        with self._alive().finely():
+            self._forward(terms or [], False, False, slack=0.01)
         return self._value(of)
 
     def _value_after_forward(self, of: str) -> tuple[np.ndarray, tuple[int, ...]]:

@@ -35,8 +35,8 @@ def check_regions(context: Context, path: str, regions: Mapping[str, Region]) ->
 
 def check_apart(context: Context, path: str, patterns: list[str], names: list[str]) -> None:
     """Every pattern of ``no_contact`` means something."""
-    for i, other in enumerate(patterns):
-        if not fnmatch.filter(names, other) and context.ok(f"{path}.no_contact"):
+    for i, other in enumerate(patterns or []):
+        if isinstance(other, str) and not fnmatch.filter(names, other) and context.ok(f"{path}.no_contact"):
             context.add(f"{path}.no_contact[{i}]", unknown("body", other, names), other)
 
 
