@@ -195,7 +195,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
     joint = interface(soft, rigid, pieces, values) if soft is not None and rigid is not None else None
     if joint is not None and soft is not None and rigid is not None:
         held = joint.attachments.particles if joint.attachments is not None else np.zeros(0, int)
-        notes += overlap_notes(soft, rigid, held, values) + rebound_notes(rigid, joint)
+        notes += [*joint.notes, *overlap_notes(soft, rigid, held, values), *rebound_notes(rigid, joint)]
     link = meeting(soft, particle, values) if soft is not None and particle is not None else None
     if particle is not None and rigid is not None and on_solids:
         if joint is not None:
