@@ -52,9 +52,9 @@ def select(model: Model, path: str) -> tuple[Quantity, np.ndarray]:
     piece = named[parts[1]]
     if len(parts) == 3:
         if table == "joints" and parts[2] == "force":
-            if model.interface is not None or (model.rigid is not None and model.rigid.plan.closures):
+            if model.interfaces or (model.rigid is not None and model.rigid.plan.closures):
                 hosts = {"": "closed loops", "continuum": "continua", "particles": "springs and grains"}
-                why = hosts["" if model.interface is None else model.interface.host]
+                why = hosts[next(iter(model.interfaces), "")]
                 raise ValueError(f"{path!r}: what joints pass on is not known beside {why}")
             return JOINT["force"], np.array([list(model.joints).index(parts[1])])
         if table == "joints" and len(piece.points) != 1 and (parts[2] == "position" or not len(piece.points)):

@@ -179,14 +179,18 @@ def pull_adjoint(dim: ti.template(), target, e, bodies, dof: ti.template(), mate
                  d_v: ti.template(), row: ti.template(), row_body: ti.template(), row_count: ti.template(),
                  counts: ti.template()):
     """What adjoints of particles after contact add to those of bodies: ``Σ Jᵀ Gᵀ v_bar/m`` to the column
-    ``target``, ``G`` taken at the velocities in NOW. ``v_bar`` is kept in the row."""
+    ``target``, ``G`` taken at the velocities in NOW. ``v_bar`` is kept in the row; rows without a particle are of other
+    matter (``beside``), and hold ``v_bar/m``."""
     freedoms = ti.static(3 if dim == 2 else 6)
     for i in range(e * counts[ROOM], e * counts[ROOM] + row_count[e]):
-        bar = lift(dim, d_v[row_body[i][2]])
-        for d in ti.static(range(3)):
-            row[i][BAR + d] = bar[d]
+        push_bar = column3(row, i, BAR)
+        if row_body[i][2] >= 0:
+            bar = lift(dim, d_v[row_body[i][2]])
+            for d in ti.static(range(3)):
+                row[i][BAR + d] = bar[d]
+            push_bar = bar / material[row_body[i][1]][1]
         if row_body[i][0] >= 0:
             G = particle_slope(row, i, surface_motion(dim, dof, NOW, e, bodies, i, row, row_body), 1.0)
-            force = G.transpose() @ (bar / material[row_body[i][1]][1])
+            force = G.transpose() @ push_bar
             add_wrench(dim, dof, target, (e * bodies + row_body[i][0]) * freedoms, force,
                        column3(row, i, ARM).cross(force))
