@@ -3,8 +3,8 @@
 Continua and points (networks, grains) that touch the same bodies must not push them one after the other: what one
 presses on a body the other holds up in the same step. So both find their contacts, each with rows of its own, and
 those of the second are copied behind those of the first (``lead``) before bodies are solved for. Then each side pushes
-its own particles. Backwards a copied row brings ``v_bar/m`` of its particle along; the adjoints of the contacts are each
-side's own again.
+its own particles. Backwards a copied row brings ``v_bar/m`` of its particle along; the adjoints of the contacts are
+each side's own again.
 
 Points meet bodies within the substep of the continuum, after all forces on both.
 """
