@@ -255,7 +255,7 @@ def around_an_arm() -> Scene:
     table = soft().to_dict()
     table["bodies"]["pad"] = {"shape": {"kind": "box", "lower": [0.4, 0.55], "upper": [0.5, 0.65]},
                               "material": "jelly"}  # fmt: skip
-    table["grains"]["sand"]["shape"] = {"kind": "box", "lower": [0.56, 0.41], "upper": [0.7, 0.47]}
+    table["grains"]["sand"]["shape"] = {"kind": "box", "lower": [0.56, 0.39], "upper": [0.7, 0.45]}
     table["springs"]["net"]["start"], table["springs"]["net"]["end"] = [0.25, 0.5], [0.4, 0.4]
     table["springs"]["net"]["regions"] = {"end": {"shape": {"kind": "sphere", "center": [0.4, 0.4], "radius": 0.01}}}
     table["rigid"] = {
