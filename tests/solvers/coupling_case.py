@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 from assembly import Assembly
+from differences import central
 
 from taichi_sim import runtime
 from taichi_sim.laws.law import kernel_functions, laws
@@ -216,18 +217,7 @@ class Case:
 
     def difference(self, key, direction, step):
         """Extrapolated central difference along ``direction``."""
-        place = self.place(key)
-        kept = np.array(place)
-
-        def central(h):
-            values = []
-            for sign in (1, -1):
-                place[...] = kept + sign * h * direction
-                values.append(self.loss())
-            place[...] = kept
-            return (values[0] - values[1]) / (2 * h)
-
-        return (4 * central(step / 2) - central(step)) / 3
+        return central(self.loss, self.place(key), direction, step)
 
     def check(self, keys=None, tolerance=1e-6, steps=(1e-4, 1e-5, 1e-6, 1e-7)):
         """Relative error of the gradient along one random direction of each array, at the best step."""

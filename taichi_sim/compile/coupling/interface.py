@@ -81,9 +81,7 @@ def avoids(body: RigidGeometry, other: str) -> bool:
     return any(fnmatch.fnmatchcase(other, pattern) for pattern in body.table.no_contact)
 
 
-def interface(
-    soft: Continuum, rigid: RigidFamily, pieces: Mapping[str, Piece], values: Values, bounds: Bounds
-) -> Interface | None:
+def interface(soft: Continuum, rigid: RigidFamily, pieces: Mapping[str, Piece], values: Values) -> Interface | None:
     """The coupling of a scene's continua and rigid bodies; ``None`` where all of them pass through each other and none
     is attached.
 

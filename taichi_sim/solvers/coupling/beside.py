@@ -22,12 +22,12 @@ from taichi_sim.solvers.rigid.rotation import lift
 
 @ti.kernel
 def stand(
-    dim: ti.template(), extent: A1, position: A2, turned: A1, centre: A1, place: A1, size: A1, skin_offset: A1,
+    dim: ti.template(), alone: ti.template(), extent: A1, position: A2, turned: A1, centre: A1, place: A1, size: A1, skin_offset: A1,
     axes: A1, collider: A1, sampling: A1, lattice_of: A1, band: A1, counts: A1, frame: A1, origin: A1, ball: A1,
     hull: A1, envs: ti.i32, k: ti.i32,
 ):  # fmt: skip
     """Where colliders are, of bodies that are ready at slot ``k``."""
-    ti.loop_config(block_dim=SPREAD)
+    ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
             set_frames(dim, spread // SPREAD, k, extent[0], position, turned, centre, place, size, skin_offset, axes,
@@ -36,12 +36,12 @@ def stand(
 
 @ti.kernel
 def join(
-    dim: ti.template(), row: A1, row_body: A1, row_count: A1, counts: A1, lead_row: A1, lead_row_body: A1,
+    dim: ti.template(), alone: ti.template(), row: A1, row_body: A1, row_count: A1, counts: A1, lead_row: A1, lead_row_body: A1,
     lead_row_count: A1, lead_counts: A1, mpm_material: A1, d_mpm_v: A1, envs: ti.i32, back: ti.i32,
 ):  # fmt: skip
     """Copy all rows behind those of ``lead``, where their particle is -1; with ``back`` they bring what particles bring
     in ``balance.pull_adjoint``, which is told none of them."""
-    ti.loop_config(block_dim=SPREAD)
+    ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
             e = spread // SPREAD
@@ -86,7 +86,8 @@ class Beside(Coupling):
             arrays = self._arrays()
             for shared in ("row", "row_body", "row_count", "counts"):
                 arrays.arrays[f"lead_{shared}"] = self.lead.store[shared]
-            self._bound[name] = bind_kernel(kernel, arrays, {"dim": self.plan.dim}, self._plain)
+            fixed = {"dim": self.plan.dim, "alone": self.plan.envs == 1}
+            self._bound[name] = bind_kernel(kernel, arrays, fixed, self._plain)
         return self._bound[name]
 
     def enter_rows(self, k: int, look: int) -> None:

@@ -123,6 +123,8 @@ class Coupling:
             joined = self._arrays()
             fixed = {
                 "dim": self.plan.dim, "met": self.rigid.plan.met, "entering": ENTERING,
+                "periodic": getattr(self.host.plan, "periodic", ()),
+                "alone": self.plan.envs * (self.plan.partitions if name == "near" else 1) == 1,
                 "trees": self.rigid.plan.jointed, "loops": bool(self.rigid.plan.closures),
                 "events": self.rigid.plan.events is not None,
                 "sampled": any(kind == GRID for kind, _ in self.plan.colliders),
@@ -191,6 +193,12 @@ class Coupling:
 
     def _frame(self, frame: int) -> int:
         return min(frame, self.rigid.store.view("force").shape[0] - 1)
+
+    def impart(self, k: int, epoch: int) -> None:
+        """Scatter what particles of slot ``k`` got; they have their velocity before contact again."""
+        self._launch("impart")(self.plan.envs, k, epoch)
+        if self.plan.welds:
+            self._launch("impart_tied")(self.plan.envs, k, epoch)
 
     def swap(self, k: int) -> None:
         """Exchange the velocities of slot ``k`` before and after contact."""

@@ -26,14 +26,15 @@ SPREAD = 512
 @operator
 @ti.kernel
 def particles(
-    dim: ti.template(), law: ti.template(), loaded: ti.template(), driven: ti.template(), periodic: ti.template(),
+    dim: ti.template(), alone: ti.template(),
+    law: ti.template(), loaded: ti.template(), driven: ti.template(), periodic: ti.template(),
     partitions: ti.template(), x: A2, v: A2, C: A2, F: A2, id: A2, tag: A1, material: A1, active_stress: A2,
     active_acceleration: A2, particle_acceleration: A2, copies: A1, velocity: A1, step: A1, lattice: A1, extent: A1,
     work: A1, flag: A2, speed: A1, law_index: ti.i32, workers: ti.i32, k: ti.i32, f: ti.i32, epoch: ti.i32,
     do_gather: ti.i32, do_scatter: ti.i32,
 ):
     """Gather of substep ``k - 1`` and scatter of substep ``k`` for the particles of one law."""
-    ti.loop_config(block_dim=SPREAD)
+    ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(workers * SPREAD):
         if spread % SPREAD == 0:
             sweep_particles(
@@ -46,7 +47,8 @@ def particles(
 @particles.adjoint
 @ti.kernel
 def particles_adjoint(
-    dim: ti.template(), law: ti.template(), loaded: ti.template(), driven: ti.template(), periodic: ti.template(),
+    dim: ti.template(), alone: ti.template(),
+    law: ti.template(), loaded: ti.template(), driven: ti.template(), periodic: ti.template(),
     partitions: ti.template(), x: A2, v: A2, C: A2, F: A2, id: A2, tag: A1, material: A1, active_stress: A2,
     active_acceleration: A2, particle_acceleration: A2, copies: A1, velocity: A1, grid_bar: A1, step: A1, lattice: A1,
     extent: A1, work: A1,
@@ -54,7 +56,7 @@ def particles_adjoint(
     d_particle_acceleration: A2, d_step: A2, law_index: ti.i32, workers: ti.i32, k: ti.i32, f: ti.i32, epoch: ti.i32,
     do_scatter: ti.i32, do_gather: ti.i32,
 ):
-    ti.loop_config(block_dim=SPREAD)
+    ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(workers * SPREAD):
         if spread % SPREAD == 0:
             sweep_particles_adjoint(
@@ -68,14 +70,15 @@ def particles_adjoint(
 @operator
 @ti.kernel
 def nodes(
-    dim: ti.template(), fields: ti.template(), periodic: ti.template(), partitions: ti.template(), copies: A1,
+    dim: ti.template(), alone: ti.template(),
+    fields: ti.template(), periodic: ti.template(), partitions: ti.template(), copies: A1,
     velocity: A1, saved: A1, blocks: A2, block_count: A2, step: A1, gravity: A1, field_acceleration: A1,
     field_gain: A2, contact_head: A1, contact_next: A1, contact_kind: A1, contact_normal: A1, contact_alpha: A1,
     contact_friction: A1, lattice: A1, extent: A1, workers: ti.i32, f: ti.i32, epoch: ti.i32, save: ti.i32,
     env_stride: ti.i32, restore: ti.i32,
 ):
     """Grid update of one substep: from the copies, or (``restore``) again from what was saved."""
-    ti.loop_config(block_dim=SPREAD)
+    ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(workers * SPREAD):
         if spread % SPREAD == 0:
             sweep_nodes(
@@ -85,6 +88,7 @@ def nodes(
                 restore,
             )
     if ti.static(periodic.count(True) > 0):
+        ti.loop_config(block_dim=SPREAD, serialize=alone)
         for spread in range(workers * SPREAD):
             if spread % SPREAD == 0:
                 clear_nodes(dim, partitions, copies, blocks, block_count, extent, spread // SPREAD, epoch)
@@ -93,14 +97,15 @@ def nodes(
 @nodes.adjoint
 @ti.kernel
 def nodes_adjoint(
-    dim: ti.template(), fields: ti.template(), periodic: ti.template(), partitions: ti.template(), copies: A1,
+    dim: ti.template(), alone: ti.template(),
+    fields: ti.template(), periodic: ti.template(), partitions: ti.template(), copies: A1,
     velocity: A1, grid_bar: A1, saved: A1, blocks: A2, block_count: A2, step: A1, gravity: A1,
     field_acceleration: A1, field_gain: A2, contact_head: A1, contact_next: A1, contact_kind: A1, contact_normal: A1,
     contact_alpha: A1, contact_friction: A1, lattice: A1, extent: A1, d_step: A2, d_gravity: A2, d_field_gain: A3,
     d_contact_normal: A1, d_contact_alpha: A1, d_contact_friction: A1, workers: ti.i32, f: ti.i32, epoch: ti.i32,
     save: ti.i32, before: ti.i32, f_before: ti.i32, env_stride: ti.i32, restore: ti.i32,
 ):
-    ti.loop_config(block_dim=SPREAD)
+    ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(workers * SPREAD):
         if spread % SPREAD == 0:
             sweep_nodes_adjoint(
@@ -111,6 +116,7 @@ def nodes_adjoint(
                 restore,
             )
     if ti.static(periodic.count(True) > 0):
+        ti.loop_config(block_dim=SPREAD, serialize=alone)
         for spread in range(workers * SPREAD):
             if spread % SPREAD == 0:
                 clear_nodes(dim, partitions, copies, blocks, block_count, extent, spread // SPREAD, epoch)

@@ -27,13 +27,15 @@ class Trouble(Exception):
 
 
 class Guest(Protocol):
-    """Something that acts on the particles of a slot before they are scattered (rigid bodies, say).
+    """Something that acts on particles between gather and scatter (rigid bodies, say).
 
-    ``enter`` changes their velocities in place and keeps those before, ``swap`` exchanges the two, so that outside the
-    scatter a slot always holds what was gathered into it.
+    ``enter`` changes their velocities in place and keeps those before; ``impart`` adds the change to the grid, into
+    which they have been scattered as they were, and takes it back, so that a slot holds what was gathered into it.
+    ``swap`` exchanges the two, for the backward sweep.
     """
 
     def enter(self, k: int, frame: int, epoch: int) -> None: ...
+    def impart(self, k: int, epoch: int) -> None: ...
     def swap(self, k: int) -> None: ...
     def enter_adjoint(self, k: int, frame: int, epoch: int) -> None: ...
     def again(self, start: int) -> bool: ...
@@ -142,7 +144,8 @@ class MpmSolver:
 
     def _bind(self, name: str, law: int) -> Launch:
         p, store, plain = self.plan, self.store, self._plain
-        common = {"dim": p.dim, "periodic": p.periodic, "partitions": p.partitions, "fields": p.fields}
+        common = {"dim": p.dim, "periodic": p.periodic, "partitions": p.partitions, "fields": p.fields,
+                  "alone": p.workers == 1}
         acted = {"loaded": p.groups > 1, "driven": p.driven}
         one_law = {**common, **acted, "law": p.laws[law]}
         all_laws = {**common, **acted, "laws": p.laws}
@@ -256,19 +259,19 @@ class MpmSolver:
         particles = [self._launch("particles", l) for l in range(len(self.plan.laws))]
         nodes = self._launch("nodes")
         workers, epoch = self.plan.workers, piece.epoch
+        apart = self.drive is not None  # which acts on what was gathered before it is scattered
         for k in range(piece.k0, piece.k1):
             f = (self.start + k) // self.substeps
             self._kick(k, f, epoch)
+            for l, launch in enumerate(particles):
+                launch(l, workers, k, f, epoch, int(k > piece.k0 and not apart), 1)
             if guest is not None:
                 guest.enter(k, f, epoch)
-            for l, launch in enumerate(particles):
-                launch(l, workers, k, f, epoch, 0, 1)
-            if guest is not None:
-                guest.swap(k)
+                guest.impart(k, epoch)
             if self.drive is not None:
                 self.drive.unkick(k)
             nodes(workers, f, epoch, piece.save + (k - piece.k0) * piece.stride, piece.env_stride, 0)
-            for l, launch in enumerate(particles):
+            for l, launch in enumerate(particles if apart or k == piece.k1 - 1 else ()):
                 launch(l, workers, k + 1, 0, epoch, 1, 0)
 
     def _check(self, k0: int, k1: int) -> None:
