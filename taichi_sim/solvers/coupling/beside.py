@@ -24,8 +24,8 @@ from taichi_sim.solvers.rigid.rotation import lift
 @ti.kernel
 def stand(
     dim: ti.template(), alone: ti.template(), extent: A1, position: A2, turned: A1, centre: A1, place: A1, size: A1,
-    skin_offset: A1, axes: A1, collider: A1, sampling: A1, lattice_of: A1, band: A1, counts: A1, frame: A1, origin: A1, ball: A1,
-    hull: A1, envs: ti.i32, k: ti.i32,
+    skin_offset: A1, axes: A1, collider: A1, sampling: A1, lattice_of: A1, band: A1, counts: A1, frame: A1, origin: A1,
+    ball: A1, hull: A1, envs: ti.i32, k: ti.i32,
 ):  # fmt: skip
     """Where colliders are, of bodies that are ready at slot ``k``."""
     ti.loop_config(block_dim=SPREAD, serialize=alone)
