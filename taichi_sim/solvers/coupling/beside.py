@@ -22,9 +22,9 @@ from taichi_sim.solvers.rigid.rotation import lift
 
 @ti.kernel
 def stand(
-    dim: ti.template(), alone: ti.template(), extent: A1, position: A2, turned: A1, centre: A1, place: A1, size: A1, skin_offset: A1,
-    axes: A1, collider: A1, sampling: A1, lattice_of: A1, band: A1, counts: A1, frame: A1, origin: A1, ball: A1,
-    hull: A1, envs: ti.i32, k: ti.i32,
+    dim: ti.template(), alone: ti.template(), extent: A1, position: A2, turned: A1, centre: A1, place: A1, size: A1,
+    skin_offset: A1, axes: A1, collider: A1, sampling: A1, lattice_of: A1, band: A1, counts: A1, frame: A1, origin: A1,
+    ball: A1, hull: A1, envs: ti.i32, k: ti.i32,
 ):  # fmt: skip
     """Where colliders are, of bodies that are ready at slot ``k``."""
     ti.loop_config(block_dim=SPREAD, serialize=alone)
@@ -36,8 +36,8 @@ def stand(
 
 @ti.kernel
 def join(
-    dim: ti.template(), alone: ti.template(), row: A1, row_body: A1, row_count: A1, counts: A1, lead_row: A1, lead_row_body: A1,
-    lead_row_count: A1, lead_counts: A1, mpm_material: A1, d_mpm_v: A1, envs: ti.i32, back: ti.i32,
+    dim: ti.template(), alone: ti.template(), row: A1, row_body: A1, row_count: A1, counts: A1, lead_row: A1,
+    lead_row_body: A1, lead_row_count: A1, lead_counts: A1, mpm_material: A1, d_mpm_v: A1, envs: ti.i32, back: ti.i32,
 ):  # fmt: skip
     """Copy all rows behind those of ``lead``, where their particle is -1; with ``back`` they bring what particles bring
     in ``balance.pull_adjoint``, which is told none of them."""
