@@ -198,7 +198,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         if (joint := interface(soft, rigid, pieces, values)) is not None:
             joints["continuum"] = joint
             held = joint.attachments.particles if joint.attachments is not None else np.zeros(0, int)
-            notes += overlap_notes(soft, rigid, held, values)
+            notes += [*joint.notes, *overlap_notes(soft, rigid, held, values)]
     if particle is not None and rigid is not None and on_solids:
         joints["particles"] = points_interface(scene, particle, rigid, pieces, values, bounds)
         if (lead := joints.get("continuum")) is not None:

@@ -15,6 +15,7 @@ from taichi_sim.runtime import ti
 from taichi_sim.solvers.coupling.arrays import BAR, ROOM, CouplingPlan
 from taichi_sim.solvers.coupling.records import set_frames
 from taichi_sim.solvers.coupling.stepper import Coupling
+from taichi_sim.solvers.coupling.thin import Sides
 from taichi_sim.solvers.particles.solver import ParticlesSolver
 from taichi_sim.solvers.rigid.kernels import A1, A2, SPREAD
 from taichi_sim.solvers.rigid.rotation import lift
@@ -31,7 +32,8 @@ def stand(
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
             set_frames(dim, spread // SPREAD, k, extent[0], position, turned, centre, place, size, skin_offset, axes,
-                       collider, sampling, lattice_of, band, counts, frame, origin, ball, hull)  # fmt: skip
+                       collider, sampling, lattice_of, band, counts, frame, origin, ball, hull,
+                       ti.static(Sides(0, None, None, None)))  # fmt: skip
 
 
 @ti.kernel
