@@ -297,6 +297,7 @@ def test_all_around_an_arm():
         assert not ledger.failures, ledger.failures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("through", [[], ["net"]])
 def test_all_three_meet(through):
     """What each family got of the others adds up; pieces, environments and threads make no difference."""
