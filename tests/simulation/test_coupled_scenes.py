@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from test_sensors import check
 
 from taichi_sim import Scene, Simulation
 from taichi_sim.core.errors import SceneError
@@ -218,6 +219,62 @@ def test_in_space():
         report = sim.check_gradients("loss", ["rigid.ball.mass", "rigid.ball.scale", "rigid.ball.rotation"])
         assert report.ok, report
         assert sim.observe("rigid.ball.velocity")[2] > -1.8
+
+
+@pytest.mark.slow
+def test_a_hand_in_space():
+    """Two jaws slide on a hand that turns, one of them with a soft pad, and squeeze a soft cube; a hammer in a ball
+    joint beats on it: gradients, what joints pass on, and that nothing is made of momentum."""
+
+    def box(lower, upper):
+        return {"kind": "box", "lower": lower, "upper": upper}
+
+    table = {
+        "format": 1, "dim": 3, "duration": 0.03, "frame_dt": 0.01, "gravity": [0.0, 0.0, -9.81],
+        "domain": {"upper": [1.0, 1.0, 1.0], "spacing": 0.1}, "solver": {"max_speed": 3.0},
+        "materials": {"jelly": {"law": "neo_hookean", "density": 1e3, "youngs_modulus": 2e4, "poissons_ratio": 0.3}},
+        "bodies": {
+            "cube": {"shape": box([0.4, 0.4, 0.4], [0.6, 0.6, 0.6]), "material": "jelly"},
+            "pad": {"shape": box([0.61, 0.4, 0.4], [0.71, 0.6, 0.6]), "material": "jelly",
+                    "regions": {"back": {"shape": box([0.66, 0.0, 0.0], [1.0, 1.0, 1.0])}}},
+        },
+        "rigid": {
+            "palm": {"shape": box([0.45, 0.45, 0.72], [0.55, 0.55, 0.9]), "mass": 1.0, "no_contact": ["*"]},
+            "left": {"shape": box([0.3, 0.42, 0.42], [0.395, 0.58, 0.7]), "mass": 1.0, "friction": 0.6,
+                     "stiction_speed": 0.02},
+            "right": {"shape": box([0.72, 0.42, 0.42], [0.8, 0.58, 0.7]), "mass": 1.0, "stiction_speed": 0.02},
+            "hammer": {"shape": {"kind": "sphere", "center": [0.5, 0.305, 0.5], "radius": 0.1}, "mass": 1.0,
+                       "stiction_speed": 0.02},
+        },
+        "joints": {
+            "wrist": {"kind": "hinge", "child": "palm", "anchor": [0.5, 0.5, 0.8], "axis": [0.2, 0.0, 1.0]},
+            "left": {"kind": "prismatic", "parent": "palm", "child": "left", "anchor": [0.4, 0.5, 0.7],
+                     "axis": [1.0, 0.0, 0.0], "velocity": 0.5},
+            "right": {"kind": "prismatic", "parent": "palm", "child": "right", "anchor": [0.7, 0.5, 0.7],
+                      "axis": [-1.0, 0.0, 0.0], "velocity": 0.5},
+            "sling": {"kind": "ball", "parent": "palm", "child": "hammer", "anchor": [0.5, 0.305, 0.8],
+                      "velocity": [2.0, 0.5, 1.0]},
+        },
+        "attachments": {"pad": {"body": "pad", "region": "back", "to": "right"}},
+        "objectives": {
+            "cube": {"kind": "velocity", "body": "cube", "direction": [1.0, 0.2, 0.3]},
+            "hammer": {"kind": "velocity", "body": "hammer", "direction": [0.4, 1.0, 0.3]},
+            "pad": {"kind": "position", "body": "pad", "direction": [0.4, 1.0, 0.3]},
+        },
+    }  # fmt: skip
+    with Simulation(Scene.from_dict(table), precision="f64") as sim:
+        sim.run()
+        pairs = {(str(row["a"]), str(row["b"])) for row in sim.observe("contacts")}
+        touched = [("left", "cube"), ("hammer", "cube"), ("right", "pad")]
+        assert pairs == {(f"rigid.{link}", f"bodies.{soft}") for link, soft in touched}
+        paths = ["rigid.left.friction", "rigid.hammer.mass", "rigid.palm.rotation", "joints.sling.velocity",
+                 "joints.right.axis", "bodies.pad.position", "bodies.cube.velocity"]  # fmt: skip
+        report = sim.check_gradients("loss", paths)
+        assert report.ok, report
+        for felt in ("rigid.hammer.contact_force", "joints.wrist.force"):
+            check(sim, felt, ["joints.sling.velocity", "rigid.hammer.mass", "bodies.cube.velocity"], tolerance=1e-4)
+        ledger = sim.audit()
+        assert not ledger.failures, ledger.failures
 
 
 def attached(**changes) -> dict:

@@ -215,7 +215,7 @@ def test_the_tape_of_a_users_loss(envs):
                 np.testing.assert_allclose(found[path], gradient, rtol=1e-12)
 
 
-@pytest.mark.parametrize("arm", [False, True])
+@pytest.mark.parametrize("arm", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_what_continua_do_is_felt(arm):
     """A rigid box on a soft block, free or at the end of an arm: all that pushes it counts, and has a gradient."""
     table = {
