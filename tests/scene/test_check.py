@@ -36,6 +36,8 @@ MISTAKES = [
     ({"solver": {"sort_every": 2.5}}, "solver.sort_every", "whole number"),
     ({"solver": {"sort_every": 2**31}}, "solver.sort_every", "2147483647"),
     ({"solver": {"partitions": True}}, "solver.partitions", "whole number"),
+    ({"solver": {"contact_gradient": "smoothed"}}, "solver.contact_gradient", "there are none"),
+    ({"solver": {"gradient_sigma": 0.0}}, "solver.gradient_sigma", "> 0"),
     ({"domain.cells": 2**40, "domain.spacing": DELETE}, "domain.cells", "2147483647"),
     ({"duration": 0}, "duration", "> 0 s"),
     ({"duration": -1.0}, "duration", "> 0 s"),

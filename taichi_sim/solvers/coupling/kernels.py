@@ -15,6 +15,7 @@ from taichi_sim.runtime import ti
 from taichi_sim.solvers.coupling.arrays import PARTITIONS, ROWS, WELDS
 from taichi_sim.solvers.coupling.balance import pull_adjoint
 from taichi_sim.solvers.coupling.records import keep, push_particles, search, set_frames, set_rows, set_rows_adjoint
+from taichi_sim.solvers.coupling.thin import Sides
 from taichi_sim.solvers.coupling.transfer import scatter_change
 from taichi_sim.solvers.coupling.welds import find, push_welds, set_welds, set_welds_adjoint
 from taichi_sim.solvers.rigid.articulated import Joints, drift_joints, drift_joints_adjoint, unjointed
@@ -73,10 +74,12 @@ def begin(
     grid_scale: A1, grid_place: A1, census: A1, shape: A1, pairing: A1, line: A1, point_body: A1, plane_body: A1,
     held: A1, grid: A1, lattice: A1, distances: A1, bound: A1, sequence: A1, spot: A1, level: A1, settings: A1,
     extent: A1, flag: A1, place: A1, size: A1, skin_offset: A1, axes: A1, collider: A1, sampling: A1, lattice_of: A1,
-    frame: A1, origin: A1, ball: A1, hull: A1, band: A1, counts: A1, envs: ti.i32, k: ti.i32, f: ti.i32, look: ti.i32,
+    frame: A1, origin: A1, ball: A1, hull: A1, band: A1, counts: A1, plates: ti.template(), thin_of: A1, thin: A1,
+    mpm_colour: A2, envs: ti.i32, k: ti.i32, f: ti.i32, look: ti.i32,
 ):
     """Bodies at slot ``k``: free velocities, contacts among themselves (with ``look`` found, else as taped), and where
     their colliders are."""
+    L = ti.static(Sides(plates, thin_of, thin, mpm_colour))
     S = ti.static(Shapes(
         dim, met, extent, census, shape, pairing, line, point_body, plane_body, held, grid, lattice, distances,
         position, centre, point, radius, plane_normal, plane_offset, grid_scale, grid_place, turned, arm, face))
@@ -89,7 +92,7 @@ def begin(
                 prepare(dim, e, k, f, 0.5 * (kick[k, e] + dt[e]), extent[0], dof, position, rotation, velocity, spin,
                         mass, inertia, gravity, force, torque, held, turned, inertia_world, heft)
             set_frames(dim, e, k, extent[0], position, turned, centre, place, size, skin_offset, axes, collider,
-                       sampling, lattice_of, band, counts, frame, origin, ball, hull)
+                       sampling, lattice_of, band, counts, frame, origin, ball, hull, L)
             orient(S, e)
             if look == 1:
                 taped_count[k, e] = ti.Vector([0, 0, 0])
@@ -144,13 +147,15 @@ def near(
     dim: ti.template(), alone: ti.template(),
     sampled: ti.template(), size: A1, skin_offset: A1, collider: A1, sampling: A1, lattice_of: A1,
     sample: A1, frame: A1, origin: A1, ball: A1, hull: A1, found: A1, found_count: A1, band: A1, counts: A1,
-    weld_of: A1, mpm_x: A2, mpm_id: A2, mpm_tag: A1, mpm_work: A1, envs: ti.i32, k: ti.i32, epoch: ti.i32,
+    weld_of: A1, mpm_x: A2, mpm_id: A2, mpm_tag: A1, mpm_work: A1, plates: ti.template(), thin_of: A1, thin: A1,
+    mpm_colour: A2, envs: ti.i32, k: ti.i32, epoch: ti.i32,
 ):
     """Find the particles of slot ``k`` near bodies, every worker its own."""
+    L = ti.static(Sides(plates, thin_of, thin, mpm_colour))
     ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(envs * counts[PARTITIONS] * SPREAD):
         if spread % SPREAD == 0:
-            search(dim, sampled, spread // SPREAD, k, epoch, envs * counts[PARTITIONS], mpm_x, mpm_id, mpm_tag,
+            search(dim, sampled, L, spread // SPREAD, k, epoch, envs * counts[PARTITIONS], mpm_x, mpm_id, mpm_tag,
                    mpm_work, size, skin_offset, collider, sampling, lattice_of, sample, frame, origin, ball, hull,
                    band, counts, weld_of, found, found_count)
 
@@ -163,16 +168,18 @@ def lie(
     skin_offset: A1, skin_rate: A1, skin_cap: A1, skin_compliance: A1, collider: A1, sampling: A1, lattice_of: A1,
     sample: A1, frame: A1, origin: A1, found: A1, found_count: A1, row: A1, row_body: A1, row_count: A1, span: A2,
     band: A1, counts: A1, coupling_flag: A1, record: A1, held: A1, extent: A1, mpm_x: A2, mpm_v: A2, mpm_id: A2,
-    mpm_tag: A1, mpm_material: A1, mpm_gravity: A1, mpm_work: A1, envs: ti.i32, k: ti.i32, epoch: ti.i32, look: ti.i32,
+    mpm_tag: A1, mpm_material: A1, mpm_gravity: A1, mpm_work: A1, plates: ti.template(), thin_of: A1, thin: A1,
+    mpm_colour: A2, envs: ti.i32, k: ti.i32, epoch: ti.i32, look: ti.i32,
 ):
     """Contacts of particles with bodies: with ``look`` put on the tape as ``near`` found them, then how they lie."""
+    L = ti.static(Sides(plates, thin_of, thin, mpm_colour))
     ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
             e = spread // SPREAD
             if look == 1:
                 keep(e, k, envs * counts[PARTITIONS], mpm_work, counts, found, found_count, record, span, coupling_flag)
-            set_rows(dim, sampled, e, k, epoch, extent[0], held, position, dt, mpm_x, mpm_v, mpm_id, mpm_tag,
+            set_rows(dim, sampled, L, e, k, epoch, extent[0], held, position, dt, mpm_x, mpm_v, mpm_id, mpm_tag,
                      mpm_material, mpm_gravity, size, skin_friction, skin_stiction, skin_offset, skin_rate, skin_cap,
                      skin_compliance, collider, sampling, lattice_of, sample, frame, origin, band, counts, record, span,
                      row, row_body, row_count)
@@ -188,12 +195,13 @@ def lie_adjoint(
     frame: A1, origin: A1, row: A1, row_body: A1, span: A2, band: A1, counts: A1, record: A1, d_place: A1, d_size: A1,
     d_skin_friction: A1, d_skin_stiction: A1, d_skin_offset: A1, d_skin_rate: A1, d_skin_cap: A1, d_skin_compliance: A1,
     mpm_x: A2, mpm_material: A1, mpm_gravity: A1, d_mpm_x: A1, d_mpm_v: A1, d_mpm_material: A2, d_mpm_gravity: A2,
-    envs: ti.i32, k: ti.i32,
+    plates: ti.template(), thin_of: A1, thin: A1, mpm_colour: A2, envs: ti.i32, k: ti.i32,
 ):
+    L = ti.static(Sides(plates, thin_of, thin, mpm_colour))
     ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
-            set_rows_adjoint(dim, sampled, trees, spread // SPREAD, k, extent[0], dof, dt, mpm_x, mpm_material,
+            set_rows_adjoint(dim, sampled, L, trees, spread // SPREAD, k, extent[0], dof, dt, mpm_x, mpm_material,
                              mpm_gravity, size, skin_offset, skin_rate, skin_cap, skin_compliance, axes, collider,
                              sampling, lattice_of, sample, frame, origin, band, counts, record, span, row, row_body,
                              turned, centre, place, turned_bar, d_position, d_centre, d_place, d_size, d_skin_friction,
@@ -307,7 +315,7 @@ def push(
 def impart(
     dim: ti.template(), alone: ti.template(), periodic: ti.template(), record: A1, after: A1, span: A2, counts: A1,
     mpm_x: A2, mpm_v: A2, mpm_id: A2, mpm_tag: A1, mpm_material: A1, mpm_copies: A1, mpm_lattice: A1, mpm_extent: A1,
-    envs: ti.i32, k: ti.i32, epoch: ti.i32,
+    plates: ti.template(), mpm_colour: A2, envs: ti.i32, k: ti.i32, epoch: ti.i32,
 ):
     """Scatter what the particles of slot ``k`` got by contact, and give them back their velocity before."""
     ti.loop_config(block_dim=SPREAD, serialize=alone)
@@ -319,8 +327,8 @@ def impart(
                     p, before = record[j][0], after[j]
                     after[j] = mpm_v[k, p]
                     mass = mpm_material[e * counts[ROWS] + mpm_tag[mpm_id[epoch, p]][0]][1]
-                    scatter_change(dim, periodic, e * counts[PARTITIONS], mpm_x[k, p], mass * (mpm_v[k, p] - before),
-                                   mpm_copies, mpm_lattice, mpm_extent)
+                    scatter_change(dim, periodic, plates, e * counts[PARTITIONS], k, p, mass * (mpm_v[k, p] - before),
+                                   mpm_x, mpm_colour, mpm_copies, mpm_lattice, mpm_extent)
                     mpm_v[k, p] = before
 
 
@@ -402,7 +410,7 @@ def push_tied(
 def impart_tied(
     dim: ti.template(), alone: ti.template(), periodic: ti.template(), weld_after: A2, weld_at: A2, counts: A1,
     mpm_x: A2, mpm_v: A2, mpm_id: A2, mpm_tag: A1, mpm_material: A1, mpm_copies: A1, mpm_lattice: A1, mpm_extent: A1,
-    envs: ti.i32, k: ti.i32, epoch: ti.i32,
+    plates: ti.template(), mpm_colour: A2, envs: ti.i32, k: ti.i32, epoch: ti.i32,
 ):
     """Scatter what the welded particles of slot ``k`` got, and give them back their velocity before."""
     ti.loop_config(block_dim=SPREAD, serialize=alone)
@@ -413,8 +421,8 @@ def impart_tied(
                 p, before = weld_at[k, i], weld_after[k, i]
                 weld_after[k, i] = mpm_v[k, p]
                 mass = mpm_material[e * counts[ROWS] + mpm_tag[mpm_id[epoch, p]][0]][1]
-                scatter_change(dim, periodic, e * counts[PARTITIONS], mpm_x[k, p], mass * (mpm_v[k, p] - before),
-                               mpm_copies, mpm_lattice, mpm_extent)
+                scatter_change(dim, periodic, plates, e * counts[PARTITIONS], k, p, mass * (mpm_v[k, p] - before),
+                               mpm_x, mpm_colour, mpm_copies, mpm_lattice, mpm_extent)
                 mpm_v[k, p] = before
 
 

@@ -78,8 +78,8 @@ def clash_adjoint(
 @ti.kernel
 def impart_pairs(
     dim: ti.template(), periodic: ti.template(), mpm_x: A2, mpm_v: A2, mpm_id: A2, mpm_tag: A1, mpm_material: A1,
-    mpm_copies: A1, mpm_lattice: A1, mpm_extent: A1, sizes: A1, pair: A1, pairs: A2, particle_before: A1,
-    envs: ti.i32, rows: ti.i32, k: ti.i32, epoch: ti.i32,
+    mpm_copies: A1, mpm_lattice: A1, mpm_extent: A1, plates: ti.template(), mpm_colour: A2, sizes: A1, pair: A1,
+    pairs: A2, particle_before: A1, envs: ti.i32, rows: ti.i32, k: ti.i32, epoch: ti.i32,
 ):
     """Scatter what the particles of slot ``k`` got by contact, and give them back their velocity before."""
     ti.loop_config(block_dim=SPREAD)
@@ -91,8 +91,8 @@ def impart_pairs(
                     p, before = pair[i][PARTICLE], particle_before[i]
                     particle_before[i] = mpm_v[k, p]
                     mass = mpm_material[e * rows + mpm_tag[mpm_id[epoch, p]][0]][1]
-                    scatter_change(dim, periodic, e * sizes[SHARES], mpm_x[k, p], mass * (mpm_v[k, p] - before),
-                                   mpm_copies, mpm_lattice, mpm_extent)
+                    scatter_change(dim, periodic, plates, e * sizes[SHARES], k, p, mass * (mpm_v[k, p] - before),
+                                   mpm_x, mpm_colour, mpm_copies, mpm_lattice, mpm_extent)
                     mpm_v[k, p] = before
 
 

@@ -109,7 +109,7 @@ class Spheres:
 
     def _launch(self, name: str) -> Launch:
         if name not in self._bound:
-            fixed = {"dim": self.plan.dim, "periodic": self.mpm.plan.periodic}
+            fixed = {"dim": self.plan.dim, "periodic": self.mpm.plan.periodic, "plates": self.mpm.plan.plates}
             if name == "sort":
                 self._bound[name] = bind_kernel(search.sort, _Hash(self.points, self.store), {}, self._plain)
                 return self._bound[name]
@@ -126,6 +126,11 @@ class Spheres:
         self.store.zero(["sphere_flag"])
 
     # ---- what the MPM solver calls, a substep each ----
+
+    def part(self, k: int) -> None:
+        """Tell the MPM solver where thin bodies are in slot ``k``."""
+        if self.inner is not None:
+            self.inner.part(k)
 
     def enter(self, k: int, frame: int, epoch: int) -> None:
         """Step the points from slot ``k``; particles of slot ``k`` get their velocity after contact."""

@@ -2,8 +2,8 @@
 
 The layer has no ends (periodic walls), and gravity is turned instead of the slope. All depths give way at once, so that
 only the mean acceleration is known, ``g (sin θ - m cos θ)``: what friction bears along a plane that slides is between
-``m = sin φ``, where stress and rate of shear have the same axes (the law's flow, once it is established), and ``tan φ``,
-the most on any plane.
+``m = sin φ``, where stress and rate of shear have the same axes (the law's flow, once it is established), and
+``tan φ``, the most on any plane.
 """
 
 import numpy as np
@@ -23,7 +23,10 @@ def layer(degrees: float, duration: float, cells: int) -> ts.Scene:
         gravity=[float(GRAVITY * np.sin(tilt)), float(-GRAVITY * np.cos(tilt))],
         domain=ts.Domain(
             upper=[LENGTH, 2 * DEPTH], spacing=LENGTH / cells,
-            walls={"default": "separate", "x_lower": "periodic", "x_upper": "periodic", "y_lower": ts.Wall(kind="separate", friction=1e6)},
+            walls={
+                "default": "separate", "x_lower": "periodic", "x_upper": "periodic",
+                "y_lower": ts.Wall(kind="separate", friction=1e6),
+            },
         ),
         solver=ts.SolverSettings(max_speed=4.0),
         materials={
