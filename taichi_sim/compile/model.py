@@ -5,7 +5,7 @@ family (``continuum``, ``rigid``) and what couples them (``coupling``), actuator
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -43,6 +43,7 @@ class Model:
     """Everything compiled from a scene, apart from memory.
 
     ``pieces`` are what may be named, by name; ``slices`` the points of each, without gaps, in the order of the scene.
+    ``interfaces`` are those of rigid bodies with the families named.
     """
 
     scene: Scene
@@ -56,7 +57,7 @@ class Model:
     continuum: Continuum | None
     rigid: RigidFamily | None
     particle: ParticlesFamily | None
-    interface: Interface | None
+    interfaces: dict[str, Interface]
     meeting: Meeting | None
     actuators: Actuators
     judge: Judge
@@ -120,7 +121,7 @@ class Model:
                 if message := soft_message(self.continuum, self.meeting, values, parts, e):
                     raise RolloutError(message + (f" (environment {e})" if self.envs > 1 else ""))
         if self.particle is not None and self.rigid is not None:
-            ties = None if self.interface is None else self.interface.attachments
+            ties = self.interfaces["particles"].attachments if "particles" in self.interfaces else None
             attached = np.zeros(0, int) if ties is None else ties.particles - ties.first
             for e in range(self.envs if self.particle.plan.hosting else 0):
                 if message := solids_message(self.particle, self.rigid, attached, values, parts["particles"], e):
@@ -192,19 +193,21 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         limit, substeps = min((limit, particle.limit), key=lambda one: one.allowed), max(substeps, needed)
         notes += more
     values["dt"] = np.full(envs, frame_dt / substeps)
-    joint = interface(soft, rigid, pieces, values) if soft is not None and rigid is not None else None
-    if joint is not None and soft is not None and rigid is not None:
-        held = joint.attachments.particles if joint.attachments is not None else np.zeros(0, int)
-        notes += [*joint.notes, *overlap_notes(soft, rigid, held, values), *rebound_notes(rigid, joint)]
-    link = meeting(soft, particle, values) if soft is not None and particle is not None else None
+    joints: dict[str, Interface] = {}
+    if soft is not None and rigid is not None:
+        if (joint := interface(soft, rigid, pieces, values)) is not None:
+            joints["continuum"] = joint
+            held = joint.attachments.particles if joint.attachments is not None else np.zeros(0, int)
+            notes += [*joint.notes, *overlap_notes(soft, rigid, held, values)]
     if particle is not None and rigid is not None and on_solids:
-        if joint is not None:
-            raise ValueError(
-                "rigid: bodies cannot touch, or hold, both continua and springs or grains yet; give the names of one "
-                "or the other in no_contact of all rigid bodies"
-            )
-        joint = points_interface(scene, particle, rigid, pieces, values, bounds)
-        notes += rebound_notes(rigid, joint)
+        joints["particles"] = points_interface(scene, particle, rigid, pieces, values, bounds)
+        if (lead := joints.get("continuum")) is not None:
+            lead.plan = replace(lead.plan, room=lead.plan.room + joints["particles"].plan.room)
+    if rigid is not None:
+        notes += rebound_notes(rigid, joints.values())
+    link = None
+    if soft is not None and particle is not None:
+        link = meeting(soft, particle, values, len(joints) > 1)
     model = Model(
         scene=scene,
         envs=envs,
@@ -217,7 +220,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         continuum=soft,
         rigid=rigid,
         particle=particle,
-        interface=joint,
+        interfaces=joints,
         meeting=link,
         actuators=actuators,
         judge=Judge([], frames, frame_dt),

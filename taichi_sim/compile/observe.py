@@ -52,10 +52,8 @@ def select(model: Model, path: str) -> tuple[Quantity, np.ndarray]:
     piece = named[parts[1]]
     if len(parts) == 3:
         if table == "joints" and parts[2] == "force":
-            if model.interface is not None or (model.rigid is not None and model.rigid.plan.closures):
-                hosts = {"": "closed loops", "continuum": "continua", "particles": "springs and grains"}
-                why = hosts["" if model.interface is None else model.interface.host]
-                raise ValueError(f"{path!r}: what joints pass on is not known beside {why}")
+            if model.rigid is not None and model.rigid.plan.closures:
+                raise ValueError(f"{path!r}: what joints pass on is not known beside closed loops")
             return JOINT["force"], np.array([list(model.joints).index(parts[1])])
         if table == "joints" and len(piece.points) != 1 and (parts[2] == "position" or not len(piece.points)):
             raise ValueError(f"{path!r}: only hinges and slides have one; observe the rotation of the body instead")

@@ -37,9 +37,6 @@ def refuse_contact_force(model: "Model", body: str, path: str) -> None:
         return
     if model.rigid.is_held(body):
         raise ValueError(f"{path}: what is fixed does not feel what touches it; see observe('contacts')")
-    if model.rigid.plan.jointed and model.interface is not None:
-        what = "continua" if model.interface.host == "continuum" else "springs and grains"
-        raise ValueError(f"{path}: bodies on joints do not feel {what} yet; see observe('contacts')")
 
 
 def _point(model: "Model", body: str | None, marker: str | None) -> np.ndarray:

@@ -91,15 +91,15 @@ class Backwards(Forwards):
         with off_tape():
             self._timeline.backward(enter)
         add_adjoints(0, {"x": rest_bar})
-        if self.model.interface is not None and world.coupling is not None:
-            add_adjoints(0, self.model.interface.start_bars(self.start, world.coupling))
+        for name, coupling in world.couplings.items():
+            add_adjoints(0, self.model.interfaces[name].start_bars(self.start, coupling))
         for name, family in self._families():
             p = family.points
             add(total, family.pullback(self._values, world.solvers[name]))
             inertia = None if inertia_bar is None else inertia_bar[:, p]
             add(total, family.pullback_mass(self._values, mass_bar[:, p], inertia))
-        if self.model.interface is not None and world.coupling is not None:
-            add(total, self.model.interface.pullback(self._values, world.coupling))
+        for name, coupling in world.couplings.items():
+            add(total, self.model.interfaces[name].pullback(self._values, coupling))
         if self.model.meeting is not None and world.spheres is not None:
             add(total, self.model.meeting.pullback(self._values, world.spheres))
         add(total, actuators.pullback(self._values))

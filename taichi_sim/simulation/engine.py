@@ -118,22 +118,22 @@ class Engine:
         log.info("dt %.3g s, %d substeps a frame; %s", self.dt, self.substeps, self.schedule)
 
     def _make_world(self, plain: bool) -> World:
-        segment, joint = self.schedule.segment, self.model.interface
+        segment = self.schedule.segment
         solvers = {
             name: family.make(self._runtime, self.model.substeps, self.frames, segment, plain)
             for name, family in self.model.families.items()
         }
-        link, coupling, spheres = self.model.meeting, None, None
-        if joint is not None:
-            coupling = joint.make(solvers[joint.host], solvers["rigid"], segment, plain)
+        link, spheres, couplings = self.model.meeting, None, {}
+        for name, joint in self.model.interfaces.items():
+            lead = next(iter(couplings.values()), None)
+            couplings[name] = joint.make(solvers[name], solvers["rigid"], lead, segment, plain)
         if link is not None:
             spheres = link.make(solvers["continuum"], solvers["particles"], segment, plain)
-        return World(solvers, coupling, "" if joint is None else joint.host, spheres)
+        return World(solvers, couplings, spheres)
 
     def _costs(self) -> Costs:
         parts = [family.costs(self.precision, self.frames) for family in self.model.families.values()]
-        if self.model.interface is not None:
-            parts.append(self.model.interface.costs())
+        parts += [joint.costs() for joint in self.model.interfaces.values()]
         if self.model.meeting is not None:
             parts.append(self.model.meeting.costs(self.precision))
         return Costs(sum(c.fixed for c in parts), sum(c.stored for c in parts), sum(c.snapshot for c in parts))

@@ -57,8 +57,8 @@ class Forwards(Engine):
         except RolloutError as error:
             raise StartError(str(error)) from error.__cause__
         start = self._joined(parts.values())
-        if self.model.interface is not None and world.coupling is not None:
-            self.model.interface.apply(self._values, start, world.coupling)
+        for name, coupling in world.couplings.items():
+            self.model.interfaces[name].apply(self._values, start, coupling)
         if self.model.meeting is not None and world.spheres is not None:
             self.model.meeting.apply(self._values, world.spheres)
         soft = self.model.continuum
@@ -269,10 +269,12 @@ class Forwards(Engine):
         self._back_in_memory()
         world, k = self._alive(), self._final_slot
         found = self.model.rigid.contacts(world.solvers["rigid"], k)
-        matter = {"continuum": self.model.continuum, "particles": self.model.particle}.get(world.host)
-        if world.coupling is None or matter is None:
-            return found
-        return joined_tables(found, pair_impulses(world.coupling, matter, self.model.rigid, k))
+        matter = {"continuum": self.model.continuum, "particles": self.model.particle}
+        for name, coupling in world.couplings.items():
+            host = matter[name]
+            assert host is not None
+            found = joined_tables(found, pair_impulses(coupling, host, self.model.rigid, k))
+        return found
 
     def _value(self, of: str) -> np.ndarray:
         terms = self._terms_of(of)

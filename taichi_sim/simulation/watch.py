@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from taichi_sim.core.reading import Along, Reading
 from taichi_sim.simulation.world import World
 from taichi_sim.solvers.coupling.audit import CouplingAudit, SpheresAudit
@@ -20,10 +22,11 @@ class Watch:
     def __init__(self, world: World, stored: Callable) -> None:
         self.world, self.stored, solvers = world, stored, world.solvers
         self.soft = MpmAudit(solvers["continuum"]) if "continuum" in solvers else None
-        self.rigid = RigidAudit(solvers["rigid"], world.host or None) if "rigid" in solvers else None
+        first = next(iter(world.couplings), None)
+        self.rigid = RigidAudit(solvers["rigid"], first) if "rigid" in solvers else None
         self.particles = ParticlesAudit(solvers["particles"]) if "particles" in solvers else None
-        self.coupling = CouplingAudit(world.coupling) if world.coupling is not None else None
-        inner = self.coupling if world.host == "continuum" else None
+        self.couplings = {name: CouplingAudit(coupling) for name, coupling in world.couplings.items()}
+        inner = self.couplings.get("continuum")
         self.spheres = SpheresAudit(world.spheres, inner) if world.spheres is not None else None
 
     def read(self, k: int) -> dict[str, Reading]:
@@ -35,23 +38,35 @@ class Watch:
             found["rigid"] = self.rigid.read(k)
         if self.particles is not None:
             found["particles"] = self.particles.read(k)
-        if self.coupling is not None and self.rigid is not None:
-            host = self.soft if self.world.host == "continuum" else self.particles
-            assert host is not None
-            x, v = host.meeting(k)
-            if self.spheres is not None and host is self.particles:
-                v = self.spheres.points_before(k)
-            acts, got, met = self.coupling.read(k, host.masses(), x, v)
-            found[self.world.host].acts.extend(acts)
-            if found["rigid"].along is not None:
-                theirs = self.rigid.along(k, *got)
-                along = Along(-theirs.impulse, theirs.size, self.rigid.along(k, *met).size)
-                found[self.world.host] = replace(found[self.world.host], along=along)
+        if self.couplings and self.rigid is not None:
+            self._read_couplings(k, found)
         if self.spheres is not None and self.soft is not None:
             on_soft, on_points = self.spheres.read(k, self.soft.masses(), *self.soft.meeting(k))
             found["continuum"].acts.extend(on_soft)
             found["particles"].acts.extend(on_points)
         return found
+
+    def _read_couplings(self, k: int, found: dict[str, Reading]) -> None:
+        """What the families in ``found`` and rigid bodies did to each other. Of bodies on joints the first family is
+        told the sum."""
+        first, sums = next(iter(self.couplings)), []
+        assert self.rigid is not None
+        for name, audit in self.couplings.items():
+            host = self.soft if name == "continuum" else self.particles
+            assert host is not None
+            x, v = host.meeting(k)
+            if self.spheres is not None and host is self.particles:
+                v = self.spheres.points_before(k)
+            acts, got, met = audit.read(k, host.masses(), x, v)
+            found[name].acts.extend(acts)
+            sums.append((*got, *met))
+            if name != first:
+                self.rigid.tell_apart(k, found["rigid"], first, name, got)
+        if found["rigid"].along is not None:
+            push, couple, *met = (np.sum(parts, axis=0) for parts in zip(*sums, strict=True))
+            theirs = self.rigid.along(k, push, couple)
+            along = Along(-theirs.impulse, theirs.size, self.rigid.along(k, *met).size)
+            found[first] = replace(found[first], along=along)
 
     def close(self) -> None:
         """Free what was allocated."""

@@ -13,22 +13,22 @@ from taichi_sim.solvers.coupling.stepper import CoupledStepper, Coupling
 class World:
     """Solvers by the name of their family, stepped through the same substeps; a ``timeline.Stepper``.
 
-    States are the solvers' own, every array under ``family.array``. With a ``coupling`` rigid bodies are stepped within
-    the substeps of the family ``host``; with ``spheres`` particles are stepped within those of the continuum.
+    States are the solvers' own, every array under ``family.array``. With ``couplings`` of rigid bodies to families they
+    are stepped within the substeps of the first of these; with ``spheres`` particles are stepped within those of the
+    continuum.
     """
 
     def __init__(
         self,
         solvers: Mapping[str, Any],
-        coupling: Coupling | None = None,
-        host: str = "",
+        couplings: Mapping[str, Coupling] | None = None,
         spheres: Spheres | None = None,
     ) -> None:
-        self.solvers, self.coupling, self.host, self.spheres = dict(solvers), coupling, host, spheres
+        self.solvers, self.couplings, self.spheres = dict(solvers), dict(couplings or {}), spheres
         #: Called after every substep with its slot; then they are run one at a time, to the same bits.
         self.watch: Callable[[int], None] | None = None
         self._steppers, coupled = dict(solvers), None
-        if coupling is not None:
+        for host, coupling in list(self.couplings.items())[:1]:
             coupled = CoupledStepper(self._steppers.pop(host), self._steppers.pop("rigid"), coupling)
             self._steppers = {"coupled": coupled, **self._steppers}
         if spheres is not None:

@@ -86,7 +86,7 @@ def test_passing_through():
     table["rigid"]["box"]["no_contact"] = ["blo*"]
     with Simulation(Scene.from_dict(table), precision="f64") as sim:
         sim.run()
-        assert sim.model.interface is None
+        assert not sim.model.interfaces
         assert sim.observe("rigid.box.velocity")[1] == pytest.approx(-1.0 - (9.81 + 2.0) * 0.04)
     table["rigid"]["ball"] = {"shape": {"kind": "sphere", "center": [0.25, 0.36], "radius": 0.05}, "density": 500.0,
                               "velocity": [0.0, -1.0]}  # fmt: skip

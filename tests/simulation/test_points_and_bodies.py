@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from test_sensors import check
 
 from taichi_sim import Scene, Simulation
 from taichi_sim.core.errors import RolloutError
@@ -170,7 +171,7 @@ def test_refusals():
     for body in table["rigid"].values():
         body["no_contact"] = ["loa*"]
     with Simulation(Scene.from_dict(table), precision="f64") as sim:
-        assert sim.model.interface is None
+        assert not sim.model.interfaces
         sim.run()
         assert sim.observe("rigid.cart.velocity")[0] == 0.0
     table["rigid"]["cart"] |= {"no_contact": [], "restitution": 0.5}
@@ -239,14 +240,84 @@ def with_rigid(table: dict, through: list[str]) -> dict:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("through", [["sand", "net"], ["block"]])
+@pytest.mark.parametrize("through", [["sand", "net"], ["block"], []])
 def test_soft_rigid_and_points(through):
-    """All three, with rigid bodies that touch one of the others."""
+    """All three, with rigid bodies that touch one of the others, or both."""
     with Simulation(Scene.from_dict(with_rigid(soft().to_dict(), through)), precision="f64") as sim:
         paths = ["rigid.box.mass", "rigid.box.velocity", "grains.sand.velocity", "bodies.block.velocity",
                  "springs.net.mass", "gravity"]  # fmt: skip
         report = sim.check_gradients("loss", paths)
         assert report.ok, report
+
+
+def around_an_arm() -> Scene:
+    """The same around an arm of two links, which carries a soft pad and is tied to the net."""
+    table = soft().to_dict()
+    table["bodies"]["pad"] = {"shape": {"kind": "box", "lower": [0.4, 0.55], "upper": [0.5, 0.65]},
+                              "material": "jelly"}  # fmt: skip
+    table["grains"]["sand"]["shape"] = {"kind": "box", "lower": [0.56, 0.39], "upper": [0.7, 0.45]}
+    table["springs"]["net"]["start"], table["springs"]["net"]["end"] = [0.25, 0.5], [0.4, 0.4]
+    table["springs"]["net"]["regions"] = {"end": {"shape": {"kind": "sphere", "center": [0.4, 0.4], "radius": 0.01}}}
+    table["rigid"] = {
+        "upper": {"shape": {"kind": "box", "lower": [0.4, 0.36], "upper": [0.5, 0.55]}, "mass": 2.0,
+                  "stiction_speed": 0.02},
+        "hand": {"shape": {"kind": "box", "lower": [0.5, 0.305], "upper": [0.75, 0.375]}, "mass": 2.0,
+                 "stiction_speed": 0.02},
+    }  # fmt: skip
+    table["joints"] = {
+        "shoulder": {"kind": "hinge", "child": "upper", "anchor": [0.45, 0.5]},
+        "elbow": {"kind": "hinge", "child": "hand", "parent": "upper", "anchor": [0.5, 0.37], "velocity": -2.0},
+    }
+    table["attachments"] = {
+        "pad": {"body": "pad", "to": "upper"},
+        "net": {"body": "net", "region": "end", "to": "upper"},
+    }
+    table["objectives"]["box"] = {"kind": "velocity", "body": "hand", "direction": [1.0, 0.5]}
+    table["duration"] = 0.02
+    return Scene.from_dict(table)
+
+
+@pytest.mark.slow
+def test_all_around_an_arm():
+    """Continua, grains and springs touch, and are tied to, links of one arm."""
+    with Simulation(around_an_arm(), precision="f64", segment=11) as sim:
+        sim.run()
+        names = [{str(row["a"]), str(row["b"])} for row in sim.observe("contacts")]
+        pairs = [("upper", "bodies.pad"), ("upper", "springs.net"), ("hand", "bodies.block"), ("hand", "grains.sand")]
+        assert all({f"rigid.{link}", other} in names for link, other in pairs), names
+        paths = ["rigid.hand.mass", "rigid.hand.friction", "grains.sand.velocity", "bodies.block.velocity",
+                 "bodies.pad.position", "springs.net.position", "gravity"]  # fmt: skip
+        report = sim.check_gradients("loss", paths)
+        assert report.ok, report
+        table, hand = sim.observe("contacts"), sim.observe("rigid.hand.contact_force")
+        np.testing.assert_allclose(table["force"][table["a"] == "rigid.hand"].sum(axis=0), hand, rtol=1e-9)
+        for felt in ("rigid.hand.contact_force", "joints.shoulder.force"):
+            check(sim, felt, paths[:6], tolerance=1e-4)
+        ledger = sim.audit()
+        assert not ledger.failures, ledger.failures
+
+
+@pytest.mark.parametrize("through", [[], ["net"]])
+def test_all_three_meet(through):
+    """What each family got of the others adds up; pieces, environments and threads make no difference."""
+    table, paths = with_rigid(soft().to_dict(), through), ["grains.sand.velocity", "rigid.box.mass"]
+    table["springs"]["net"] |= {"start": [0.4, 0.43], "end": [0.56, 0.43]}
+    if through:  # these pass through the block, and must step with it all the same
+        table["springs"]["net"] |= {"start": [0.4, 0.53], "end": [0.56, 0.53]}
+        table["grains"]["sand"]["no_contact"] = table["springs"]["net"]["no_contact"] = ["block"]
+        table["grains"]["sand"] |= {"shape": {"kind": "box", "lower": [0.44, 0.41], "upper": [0.54, 0.47]}}
+    found = []
+    for envs, threads, segment in ((1, 1, None), (2, 2, 7)):
+        with Simulation(Scene.from_dict(table), precision="f64", envs=envs, threads=threads, segment=segment) as sim:
+            value, gradient = sim.value_and_grad("loss", paths)
+            found.append([np.ravel(value)[0], *(np.reshape(gradient[p], (envs, -1))[0] for p in paths)])
+            if envs == 1:
+                ledger = sim.audit()
+                assert not ledger.failures, ledger.failures
+                assert len(sim.model.interfaces) == 2
+    assert found[0][0] == found[1][0]
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-11)
 
 
 def test_soft_refusals():
@@ -262,8 +333,6 @@ def test_soft_refusals():
     with Simulation(Scene.from_dict(table)) as sim:
         assert sim.model.meeting is None
         sim.run()
-    with pytest.raises(ValueError, match="cannot touch, or hold, both continua and springs or grains yet"):
-        Simulation(Scene.from_dict(with_rigid(soft().to_dict(), [])))
 
 
 def test_contacts_and_audit():

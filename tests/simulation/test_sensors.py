@@ -215,8 +215,9 @@ def test_the_tape_of_a_users_loss(envs):
                 np.testing.assert_allclose(found[path], gradient, rtol=1e-12)
 
 
-def test_what_continua_do_is_felt():
-    """A rigid box on a soft block: all that pushes it counts, and has a gradient."""
+@pytest.mark.parametrize("arm", [False, True])
+def test_what_continua_do_is_felt(arm):
+    """A rigid box on a soft block, free or at the end of an arm: all that pushes it counts, and has a gradient."""
     table = {
         "format": 1, "dim": 2, "duration": 0.04, "frame_dt": 0.01,
         "domain": {"upper": [1.0, 1.0], "spacing": 0.1, "walls": {"default": {"kind": "separate", "friction": 0.4}}},
@@ -230,12 +231,28 @@ def test_what_continua_do_is_felt():
                     "imu": {"kind": "imu", "body": "box", "marker": "tip"}},
     }  # fmt: skip
     paths = ["rigid.box.mass", "rigid.box.velocity", "materials.jelly.youngs_modulus", "bodies.block.velocity"]
+    watched = ["sensors.load.value", "sensors.imu.value"]
+    if arm:  # which is pulled up, and carries a soft pad
+        del table["rigid"]["box"]["velocity"]
+        table["rigid"]["box"]["shape"]["lower"] = [0.4, 0.302]
+        table["rigid"]["upper"] = {"shape": {"kind": "box", "lower": [0.3, 0.45], "upper": [0.5, 0.5]}, "mass": 2.0,
+                                   "force": [0.0, 30.0]}  # fmt: skip
+        table["bodies"]["pad"] = {"shape": {"kind": "box", "lower": [0.42, 0.5], "upper": [0.58, 0.65]},
+                                  "material": "jelly"}  # fmt: skip
+        table["attachments"] = {"pad": {"body": "pad", "to": "box"}}
+        table["joints"] = {
+            "shoulder": {"kind": "hinge", "child": "upper", "anchor": [0.3, 0.475]},
+            "elbow": {"kind": "hinge", "parent": "upper", "child": "box", "anchor": [0.4, 0.45], "velocity": -3.0},
+        }
+        paths = ["rigid.box.mass", "rigid.box.friction", "joints.elbow.velocity", "rigid.upper.force", *paths[2:]]
+        watched += ["joints.shoulder.force", "joints.elbow.force"]
     with Simulation(Scene.from_dict(table), precision="f64", segment=7) as sim:
         load, found = sim.observe("sensors.load.value"), sim.observe("contacts")
-        assert load[1] > 50.0
-        assert list(zip(found["a"], found["b"], strict=True)) == [("rigid.box", "bodies.block")]
-        np.testing.assert_allclose(found["force"][0], load, rtol=1e-9)
-        for of in ("sensors.load.value", "sensors.imu.value"):
+        assert load[1] > 50.0 or arm
+        pairs = [("rigid.box", f"bodies.{name}") for name in (("block", "pad") if arm else ("block",))]
+        assert list(zip(found["a"], found["b"], strict=True)) == pairs
+        np.testing.assert_allclose(found["force"].sum(axis=0), load, rtol=1e-9)
+        for of in watched:
             check(sim, of, paths, tolerance=1e-4)
 
 

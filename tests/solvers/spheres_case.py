@@ -4,10 +4,11 @@ import itertools
 
 import numpy as np
 from assembly import Assembly
-from coupling_case import MPM_STATE, Case
-from points_case import POINT_STATE
+from coupling_case import COUPLING, MPM_STATE, Case
+from points_case import POINT_STATE, SKIN
 
 from taichi_sim import runtime
+from taichi_sim.solvers.coupling.beside import Beside
 from taichi_sim.solvers.coupling.colliders import Colliders
 from taichi_sim.solvers.coupling.sphere_stepper import Spheres, SpheresStepper
 from taichi_sim.solvers.coupling.spheres import SpheresPlan
@@ -19,9 +20,10 @@ POINTS = ("mass", "spring", "surface", "gravity")
 
 class SpheresCase:
     """Grains and a rope of masses ``ratio`` times a particle's fall on a block, no gravity. With ``body`` a rigid box
-    lies in the way too."""
+    lies in the way too; with ``beside`` the rope falls on that, one end tied to it, and not on the block."""
 
-    def __init__(self, dim=2, envs=1, steps=60, ratio=1.0, body=False, held=(), dt=5e-4, pool=64, friction=0.3):
+    def __init__(self, dim=2, envs=1, steps=60, ratio=1.0, body=False, held=(), dt=5e-4, pool=64, friction=0.3,
+                 beside=False):  # fmt: skip
         rng = np.random.default_rng(1)
         a, c = Assembly(dim), Colliders(dim)
         a.box(
@@ -32,9 +34,11 @@ class SpheresCase:
         )
         c.box(0, [0.04] * dim, edge=0.01)
         block = ((0.35, 0.35, 0.4)[:dim], (0.65, 0.5, 0.6)[:dim])
-        self.case = Case(a, c, [block], steps=steps, dt=dt, envs=envs, cells=20, gravity=np.zeros(dim))
+        room = 10_000 if beside else None
+        self.case = Case(a, c, [block], steps=steps, dt=dt, envs=envs, cells=20, gravity=np.zeros(dim),
+                         rows_room=room)  # fmt: skip
         self.mpm, self.dim, self.envs, self.steps = self.case.mpm, dim, envs, steps
-        self.body = body
+        self.body, self.beside = body, None
         if not body:
             self.mpm.guest = None
         n, g = 7, 4
@@ -43,7 +47,7 @@ class SpheresCase:
         x[:n, 1] = 0.505
         x[n:, 0], x[n:, 1] = [0.37, 0.42, 0.58, 0.63], 0.525
         if body:
-            x[:n, 1], x[n:, 0] = 0.345, [0.35, 0.4, 0.6, 0.65]
+            x[:n, 1], x[n:, 0] = 0.584 if beside else 0.345, [0.35, 0.4, 0.6, 0.65]
         radius = np.where(np.arange(n + g) < n, 0.0, 0.02)
         neighbours, contacts = rooms(dim, radius)
         plan = ParticlesPlan(dim, envs, n + g, tuple((i, i + 1, 0) for i in range(n - 1)), grains=True,
@@ -60,7 +64,7 @@ class SpheresCase:
             view = self.points.store.view(name)
             view[...] = np.broadcast_to(value, view.shape)
         v = np.zeros((envs, n + g, dim))
-        v[..., 1] = -0.8 if not body else np.where(np.arange(n + g) < n, 0.8, -0.8)
+        v[..., 1] = -0.8 if not body or beside else np.where(np.arange(n + g) < n, 0.8, -0.8)
         v += 0.1 * rng.normal(size=v.shape)
         v[:, list(held)] = 0.0
         p, s = self.mpm.plan, 0.025
@@ -70,21 +74,29 @@ class SpheresCase:
         touch[:, 0] = radius + np.where(radius > 0, 0.25 * s, 0.5 * s)
         touch[:, 1:] = [30.0, 0.3, friction, 0.02]
         self.spheres.store.write("touch", np.tile(touch, (envs, 1)))
-        self.stepper = SpheresStepper(self.mpm, self.points, self.spheres)
+        if beside:
+            self._meet_bodies(x, pool)
+        self.stepper = SpheresStepper(self.mpm, self.points, self.spheres, self.case.stepper if body else None)
         self.stepper.begin(0)
-        if body:
-            self.case.rigid.begin(0)
         self.points.write_first_slot(self.points.at_rest(np.tile(x, (envs, 1)), v.reshape(-1, dim)))
         self.start = {f"points/{n}": v for n, v in self.points.read_slot(0).items()}
         self.start |= {k: v for k, v in self.case.start.items() if k.startswith("mpm/") or body}
 
+    def _meet_bodies(self, x, pool):
+        """Points touch the body of the case, and the last of the rope is tied to it."""
+        c = Colliders(self.dim)
+        c.box(0, [0.04] * self.dim, edge=0.01)
+        c.weld(0, [6], x[6] - np.array([0.502, 0.547, 0.5])[: self.dim])
+        lead = self.case.coupling
+        self.beside = Beside(c.plan_points(self.points.plan, lead.rigid.plan, 0.01), self.points, lead, pool)
+        c.fill(self.beside, SKIN | {"weld_rate": 100.0, "weld_cap": 1.0})
+        offset = self.beside.store.view("skin_offset").reshape(self.envs, -1, len(x))
+        offset += self.points.store.view("radius").reshape(self.envs, 1, -1)
+
     def run(self, record=False, cuts=()):
-        if self.body:
-            self.case.rigid.begin(0)
-            self.case.coupling.begin()
-            self.case.coupling.matter.refresh()
-            self.case.rigid.write_first_slot({k[6:]: v for k, v in self.start.items() if k.startswith("rigid/")})
         self.stepper.begin(0)
+        if self.body:
+            self.case.rigid.write_first_slot({k[6:]: v for k, v in self.start.items() if k.startswith("rigid/")})
         self.stepper.write_first_slot(self.start)
         for a, b in itertools.pairwise([0, *cuts, self.steps]):
             self.stepper.forward(a, b, record)
@@ -128,9 +140,6 @@ class SpheresCase:
     def gradient(self, cuts=()):
         self.run(record=True, cuts=cuts)
         self.stepper.clear_adjoints()
-        if self.body:
-            self.case.rigid.clear_adjoints()
-            self.case.coupling.clear_adjoints()
         for key, w in self.weights.items():
             room, name = key.split("/")
             if room == "mpm":
@@ -138,8 +147,6 @@ class SpheresCase:
             else:
                 self.points.store.write(f"d_{name}", w)
         for a, b in reversed(list(itertools.pairwise([0, *cuts, self.steps]))):
-            if self.body:
-                self.case.rigid.settle(b)
             self.stepper.backward(a, b)
         out = {f"mpm/{n}": self.mpm.adjoint_in_body_order(n).reshape(self.start[f"mpm/{n}"].shape) for n in MPM_STATE}
         out |= {f"points/{n}": np.array(self.points.store.view(f"d_{n}")) for n in POINT_STATE if n != "stretch"}
@@ -147,6 +154,10 @@ class SpheresCase:
         out |= {f"points:{n}": self.points.store.reduced_adjoint(n) for n in POINTS}
         if self.body:
             out |= {f"rigid/{n}": np.array(self.case.rigid.store.view(f"d_{n}")) for n in ("position", "velocity")}
+            out |= {f"coupling:{n}": self.case.coupling.store.reduced_adjoint(n) for n in COUPLING[2:7]}
+        if self.beside is not None:
+            out |= {f"beside:{n}": self.beside.store.reduced_adjoint(n) for n in COUPLING[:7] + COUPLING[8:]}
+            out |= {f"rigid:{n}": self.case.rigid.store.reduced_adjoint(n) for n in ("mass", "inertia")}
         return out | {"spheres:touch": self.spheres.store.reduced_adjoint("touch")}
 
     def place(self, key):
@@ -154,7 +165,9 @@ class SpheresCase:
         if "/" in key:
             return self.start[key]
         room, name = key.split(":")
-        return {"mpm": self.mpm, "points": self.points, "spheres": self.spheres}[room].store.view(name)
+        solvers = {"mpm": self.mpm, "points": self.points, "spheres": self.spheres, "rigid": self.case.rigid,
+                   "coupling": self.case.coupling, "beside": self.beside}  # fmt: skip
+        return solvers[room].store.view(name)
 
     def errors(self, keys=None, steps=(1e-3, 1e-4, 1e-5, 1e-6, 1e-7)):
         """Relative error of the gradient along one random direction of each array, at the best step."""
@@ -162,17 +175,19 @@ class SpheresCase:
         rng = np.random.default_rng(9)
         found = {}
         for key in keys or gradient:
-            place = self.place(key)
+            place, room = self.place(key), key.partition(":")[0]
             kept = np.array(place)
             direction = rng.normal(size=place.shape)
-            if key in ("mpm:material", "spheres:touch", "points:spring", "points:surface"):
+            if key in ("mpm:material", "spheres:touch", "points:spring", "points:surface") or "rate" in key:
                 direction = direction * place
+            if key == "beside:size":
+                direction[np.abs(place) > 1e6] = 0.0
             if key == "mpm:material":
                 direction[:, 0] = 0.0
             mine = float((gradient[key] * direction).sum())
-            scale = 1.0 if key.partition(":")[0] in ("mpm", "spheres", "points") and ":" in key else 1e-1
-            if key == "points:mass":
-                scale = float(kept.max())
+            scale = 1e-1 if "/" in key else 1.0
+            if key in ("points:mass", "rigid:mass", "rigid:inertia") or room in ("coupling", "beside"):
+                scale = max(1e-2, float(kept[kept < 1e6].max())) if "rate" not in key else 1.0
             values = []
             for s in steps:
 

@@ -68,6 +68,23 @@ def test_gradients_with_a_rigid_body_too(f64):
     assert not bad, f"{bad}\nall {errors}"
 
 
+def test_three_that_touch(f64):
+    """A box that touches the block and what falls on it: momentum to rounding, and every gradient, in pieces too."""
+    case = SpheresCase(body=True, beside=True, pool=4)
+    case.seed(np.random.default_rng(1))
+    case.run()
+    for one in case.case.coupling.all:
+        assert one.store.view("span")[: case.steps, 0, 1].max() > 1
+    moved = np.abs([case.momentum(k) - case.momentum(0) for k in range(0, case.steps + 1, 10)])
+    assert moved.max() < 1e-12 * 0.02 * 0.5
+    errors = case.errors()
+    bad = {key: error for key, error in errors.items() if not error < 1e-6}
+    assert not bad, f"{bad}\nall {errors}"
+    whole, cut = case.gradient(), case.gradient(cuts=(7, 30, 31))
+    for key in whole:
+        np.testing.assert_allclose(cut[key], whole[key], rtol=1e-12, atol=1e-12 * max(1e-9, np.abs(whole[key]).max()))
+
+
 def test_segments(f64):
     """A sweep in pieces gives the same gradient; a pool that is too small grows."""
     case = SpheresCase(pool=1)

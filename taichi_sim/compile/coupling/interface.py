@@ -1,7 +1,7 @@
 """Where rigid bodies and continua of a scene meet: the coupling of their solvers, compiled."""
 
 import fnmatch
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from taichi_sim.compile.family import Piece, State
 from taichi_sim.compile.rigid.family import RigidFamily
 from taichi_sim.scene.rigid import RigidGeometry
 from taichi_sim.solvers.coupling.arrays import CouplingPlan, footprint
+from taichi_sim.solvers.coupling.beside import Beside
 from taichi_sim.solvers.coupling.colliders import Colliders, default_skin
 from taichi_sim.solvers.coupling.stepper import Coupling
 from taichi_sim.solvers.mpm.solver import MpmSolver
@@ -32,15 +33,14 @@ Bounds = dict[str, tuple[np.ndarray, np.ndarray]]
 
 @dataclass
 class Interface:
-    """Colliders of the rigid bodies that continua touch. ``pool`` is the room for contacts, a substep and environment,
-    that is there at the start; it grows where it does not suffice. ``host`` is the family of what touches."""
+    """Colliders of the rigid bodies that continua, or points, touch. ``pool`` is the room for contacts, a substep and
+    environment, that is there at the start; it grows where it does not suffice."""
 
     plan: CouplingPlan
     colliders: Colliders
     skins: Skins
     base: dict[str, float]
     pool: int
-    host: str = "continuum"
     attachments: Attachments | None = None
     notes: Sequence[str] = ()
 
@@ -49,9 +49,17 @@ class Interface:
         fixed = footprint(self.plan, 0, 0)
         return Costs(fixed, footprint(self.plan, 1, self.pool) - fixed, 0)
 
-    def make(self, host: MpmSolver | ParticlesSolver, rigid: RigidSolver, segment: int, plain: bool) -> Coupling:
-        """The coupling of two solvers with memory for ``segment`` substeps."""
-        coupling = Coupling(self.plan, host, rigid, self.pool * (segment + 1), plain)
+    def make(
+        self, host: MpmSolver | ParticlesSolver, rigid: RigidSolver, lead: Coupling | None, segment: int, plain: bool
+    ) -> Coupling:
+        """The coupling of two solvers with memory for ``segment`` substeps; beside ``lead``, where continua touch the
+        bodies that points touch too."""
+        pool = self.pool * (segment + 1)
+        if lead is None:
+            coupling = Coupling(self.plan, host, rigid, pool, plain)
+        else:
+            assert isinstance(host, ParticlesSolver)
+            coupling = Beside(self.plan, host, lead, pool, plain)
         self.colliders.fill(coupling, self.base)
         return coupling
 
@@ -118,12 +126,13 @@ def interface(soft: Continuum, rigid: RigidFamily, pieces: Mapping[str, Piece], 
     )
 
 
-def rebound_notes(rigid: RigidFamily, joint: Interface) -> list[str]:
-    """What becomes of restitution where continua are touched."""
-    if rigid.plan.events is None:
+def rebound_notes(rigid: RigidFamily, joints: Iterable[Interface]) -> list[str]:
+    """What becomes of restitution where particles touch."""
+    joints = list(joints)
+    if rigid.plan.events is None or not joints:
         return []
     when = "never here, where something is attached to one"
-    if joint.attachments is None or not joint.attachments.held:
+    if not any(joint.attachments is not None and joint.attachments.held for joint in joints):
         when = "only in steps in which no particle is near any of them"
     return [
         f"rigid: bodies with restitution rebound {when}; else they touch each other and walls by contact_stiffness and "

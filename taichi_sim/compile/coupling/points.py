@@ -82,7 +82,6 @@ def points_interface(
         PointSkins([rigid.bodies[b].name for b in owner], colliders, contact, envs, points),
         base,
         max(16, plan.particles // 4),
-        host="particles",
         attachments=held,
     )
 

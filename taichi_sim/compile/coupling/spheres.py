@@ -94,14 +94,15 @@ class Meeting(Binding):
         return out
 
 
-def meeting(soft: Continuum, points: ParticlesFamily, values: Values) -> Meeting | None:
-    """Contact of a scene's continua with its springs and grains; ``None`` where all pass through each other.
+def meeting(soft: Continuum, points: ParticlesFamily, values: Values, together: bool) -> Meeting | None:
+    """Contact of a scene's continua with its springs and grains; ``None`` where all pass through each other, but where
+    they have to step ``together``, because both touch the same rigid bodies.
 
     Contact is hard. Penetration is taken back at the pace of the softest material's waves in the scene as built.
     """
     matter = soft.matter.bodies
     touching = soft_met([one.name for one in matter], points.clusters)
-    if not touching:
+    if not touching and not together:
         return None
     plan, dt = soft.plan, float(np.min(values["dt"]))
     skins, coarsest = [], 0.0

@@ -4,7 +4,8 @@ An acceleration is the change of the velocity that the state holds over the time
 the step, whatever happened in it: at a marker ``a + α × r + ω × (ω × r)``. It depends on the states at both ends of the
 step, slots ``k - 1`` and ``k``, and so do contact forces: of bodies without joints they are what is left of
 ``m (a - g) - F``, exact whatever pushes them; of links the sum of what the law of contact gives at the velocities that
-were found. What is left for a joint is its reaction: ``Σ m (a - g) - F - contacts`` of all that hangs on it.
+were found, and of what particles gave (``lent``). What is left for a joint is its reaction:
+``Σ m (a - g) - F - contacts`` of all that hangs on it.
 """
 
 from dataclasses import dataclass
@@ -126,6 +127,7 @@ class Felt:
                 push_bar += self._gathered(bars["push"], plan.bodies)
             if push_bar.any():
                 solver.press_adjoint(k - 1, push_bar, late)
+                self._lent_adjoint(solver, step, push_bar, late)
         if "effort" in bars and bars["effort"].any():
             solver.strain_adjoint(k - 1, bars["effort"], late)
         return change.arm
@@ -224,8 +226,24 @@ class Felt:
         if not plan.jointed:
             return self._pulled(solver, step)
         found = solver.contacts(step.k)
-        out = np.zeros((plan.envs, plan.bodies, plan.dim))
+        out = self._lent(solver, step)
         for side, sign in ((0, 1.0), (1, -1.0)):
             moves = found.body[:, side] >= 0
             np.add.at(out, (found.env[moves], found.body[moves, side]), sign * found.force[moves])
         return out
+
+    def _lent(self, solver: RigidSolver, step: Step) -> np.ndarray:
+        """(envs, bodies, dim) mean force of particles on each body, N."""
+        lent = np.asarray(solver.store.view("lent")[step.k], np.float64)
+        return lent.reshape(solver.plan.envs, solver.plan.bodies, -1) / step.length
+
+    def _lent_adjoint(self, solver: RigidSolver, step: Step, bar: np.ndarray, late: bool) -> None:
+        """Where ``late`` it is left for the sweep through the step, which particles are in, and taken away after."""
+        length_bar = -(bar * self._lent(solver, step)).sum(axis=(1, 2)) / step.length[:, 0, 0]
+        self._add(solver, "d_kick", (-0.5 if late else 0.5) * length_bar)
+        given = np.zeros(solver.store.view("lent_bar").shape)
+        if late:
+            given[:, : solver.plan.dim] = (bar / step.length).reshape(len(given), -1)
+        else:
+            self._add(solver, "d_dt", length_bar)
+        solver.store.write("lent_bar", given)

@@ -13,7 +13,7 @@ trees or in loops: particles act through twists and wrenches, which ``rigid.tree
 
 Points of networks and grains are such particles too, each with its own mass and distance of touch (``matter``); they
 meet bodies within their step, after all other forces. ``spheres`` is what points and particles of continua do to each
-other.
+other. Where both meet the same bodies, contacts of points are more rows of one velocity problem (``beside``).
 
 A particle's impulse is eliminated in closed form, so that the unknowns stay the velocities of the bodies; momentum is
 conserved to rounding, and a body much lighter than what it touches is as stable as a heavy one. Every forward function

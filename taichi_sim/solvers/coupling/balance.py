@@ -27,7 +27,7 @@ from taichi_sim.solvers.rigid.geometry import column3
 from taichi_sim.solvers.rigid.groups import place_of
 from taichi_sim.solvers.rigid.law import LAGGED
 from taichi_sim.solvers.rigid.rotation import lift
-from taichi_sim.solvers.rigid.twist import NOW, RESIDUAL, add_wrench, body_motion
+from taichi_sim.solvers.rigid.twist import DELTA, NOW, RESIDUAL, add_wrench, body_motion
 
 
 @ti.func
@@ -176,18 +176,33 @@ def stiffen_rows(dim: ti.template(), J: ti.template(), column, e, bodies, lagged
 
 
 @ti.func
+def answer_bar(dim: ti.template(), dof: ti.template(), e, bodies, i, lent_bar: ti.template(), row: ti.template(),
+               row_body: ti.template()):
+    """What a body's part in contact ``i`` takes off the adjoint ``v_bar/m`` of its impulse: ``J z``, with z in DELTA,
+    and the adjoint of the impulse the body is told it got."""
+    out = surface_motion(dim, dof, DELTA, e, bodies, i, row, row_body)
+    if row_body[i][0] >= 0:
+        out = out + lent_bar[e * bodies + row_body[i][0]]
+    return out
+
+
+@ti.func
 def pull_adjoint(dim: ti.template(), target, e, bodies, dof: ti.template(), material: ti.template(),
-                 d_v: ti.template(), row: ti.template(), row_body: ti.template(), row_count: ti.template(),
-                 counts: ti.template()):
-    """What adjoints of particles after contact add to those of bodies: ``Σ Jᵀ Gᵀ v_bar/m`` to the column
-    ``target``, ``G`` taken at the velocities in NOW. ``v_bar`` is kept in the row."""
+                 d_v: ti.template(), lent_bar: ti.template(), row: ti.template(), row_body: ti.template(),
+                 row_count: ti.template(), counts: ti.template()):
+    """What adjoints of particles after contact add to those of bodies: ``Σ Jᵀ Gᵀ (v_bar/m - lent_bar)`` to the column
+    ``target``, ``G`` taken at the velocities in NOW. ``v_bar`` is kept in the row; rows without a particle are of other
+    matter (``beside``), and hold ``v_bar/m``."""
     freedoms = ti.static(3 if dim == 2 else 6)
     for i in range(e * counts[ROOM], e * counts[ROOM] + row_count[e]):
-        bar = lift(dim, d_v[row_body[i][2]])
-        for d in ti.static(range(3)):
-            row[i][BAR + d] = bar[d]
+        push_bar = column3(row, i, BAR)
+        if row_body[i][2] >= 0:
+            bar = lift(dim, d_v[row_body[i][2]])
+            for d in ti.static(range(3)):
+                row[i][BAR + d] = bar[d]
+            push_bar = bar / material[row_body[i][1]][1]
         if row_body[i][0] >= 0:
             G = particle_slope(row, i, surface_motion(dim, dof, NOW, e, bodies, i, row, row_body), 1.0)
-            force = G.transpose() @ (bar / material[row_body[i][1]][1])
+            force = G.transpose() @ (push_bar - lent_bar[e * bodies + row_body[i][0]])
             add_wrench(dim, dof, target, (e * bodies + row_body[i][0]) * freedoms, force,
                        column3(row, i, ARM).cross(force))

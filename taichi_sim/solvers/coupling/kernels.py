@@ -75,7 +75,7 @@ def begin(
     held: A1, grid: A1, lattice: A1, distances: A1, bound: A1, sequence: A1, spot: A1, level: A1, settings: A1,
     extent: A1, flag: A1, place: A1, size: A1, skin_offset: A1, axes: A1, collider: A1, sampling: A1, lattice_of: A1,
     frame: A1, origin: A1, ball: A1, hull: A1, band: A1, counts: A1, plates: ti.template(), thin_of: A1, thin: A1,
-    mpm_colour: A2, envs: ti.i32, k: ti.i32, f: ti.i32, look: ti.i32,
+    mpm_colour: A2, lent: A2, envs: ti.i32, k: ti.i32, f: ti.i32, look: ti.i32,
 ):
     """Bodies at slot ``k``: free velocities, contacts among themselves (with ``look`` found, else as taped), and where
     their colliders are."""
@@ -96,6 +96,8 @@ def begin(
             orient(S, e)
             if look == 1:
                 taped_count[k, e] = ti.Vector([0, 0, 0])
+                for b in range(e * extent[0], (e + 1) * extent[0]):
+                    lent[k + 1, b] = lent[k + 1, b] * 0.0
                 detect(S, T, e, k, dt[e], settings[1])
             place_contacts(S, e, k, dt[e], friction, stiffness, damping, stiction, contact, contact_body, taped,
                            taped_count)
@@ -195,18 +197,18 @@ def lie_adjoint(
     frame: A1, origin: A1, row: A1, row_body: A1, span: A2, band: A1, counts: A1, record: A1, d_place: A1, d_size: A1,
     d_skin_friction: A1, d_skin_stiction: A1, d_skin_offset: A1, d_skin_rate: A1, d_skin_cap: A1, d_skin_compliance: A1,
     mpm_x: A2, mpm_material: A1, mpm_gravity: A1, d_mpm_x: A1, d_mpm_v: A1, d_mpm_material: A2, d_mpm_gravity: A2,
-    plates: ti.template(), thin_of: A1, thin: A1, mpm_colour: A2, envs: ti.i32, k: ti.i32,
+    plates: ti.template(), thin_of: A1, thin: A1, mpm_colour: A2, lent_bar: A1, envs: ti.i32, k: ti.i32,
 ):
     L = ti.static(Sides(plates, thin_of, thin, mpm_colour))
     ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
-            set_rows_adjoint(dim, sampled, L, trees, spread // SPREAD, k, extent[0], dof, dt, mpm_x, mpm_material,
-                             mpm_gravity, size, skin_offset, skin_rate, skin_cap, skin_compliance, axes, collider,
-                             sampling, lattice_of, sample, frame, origin, band, counts, record, span, row, row_body,
-                             turned, centre, place, turned_bar, d_position, d_centre, d_place, d_size, d_skin_friction,
-                             d_skin_stiction, d_skin_offset, d_skin_rate, d_skin_cap, d_skin_compliance, d_dt, d_mpm_x,
-                             d_mpm_v, d_mpm_material, d_mpm_gravity)
+            set_rows_adjoint(dim, sampled, L, trees, spread // SPREAD, k, extent[0], dof, lent_bar, dt, mpm_x,
+                             mpm_material, mpm_gravity, size, skin_offset, skin_rate, skin_cap, skin_compliance, axes,
+                             collider, sampling, lattice_of, sample, frame, origin, band, counts, record, span, row,
+                             row_body, turned, centre, place, turned_bar, d_position, d_centre, d_place, d_size,
+                             d_skin_friction, d_skin_stiction, d_skin_offset, d_skin_rate, d_skin_cap,
+                             d_skin_compliance, d_dt, d_mpm_x, d_mpm_v, d_mpm_material, d_mpm_gravity)
 
 
 @light_operator
@@ -260,7 +262,7 @@ def answer_adjoint(
     motion: A1, lever: A1, coordinate: A2, rate: A2, armature: A1, mass_matrix: A1, jacobian: A1, joint_row: A1,
     bond: A1, closure: A1, d_position: A1, d_rotation: A1, d_velocity: A1, d_spin: A1, d_coordinate: A1, d_rate: A1,
     d_kick: A1, d_dt: A1, row: A1, row_body: A1, row_count: A1, counts: A1, mpm_material: A1, d_mpm_v: A1,
-    envs: ti.i32, k: ti.i32,
+    lent_bar: A1, envs: ti.i32, k: ti.i32,
 ):
     """From the adjoint of slot ``k + 1`` and of the velocities after contact to ``z`` in DELTA."""
     J = ti.static(Joints(
@@ -286,12 +288,14 @@ def answer_adjoint(
                 spread_links(dim, J.tree, e, NOW, 0, NOW)
                 for i in range(e * extent[0] * freedoms_of(dim), (e + 1) * extent[0] * freedoms_of(dim)):
                     dof[i, RESIDUAL] = 0.0
-                pull_adjoint(dim, RESIDUAL, e, extent[0], dof, mpm_material, d_mpm_v, row, row_body, row_count, counts)
+                pull_adjoint(dim, RESIDUAL, e, extent[0], dof, mpm_material, d_mpm_v, lent_bar, row, row_body,
+                             row_count, counts)
                 pull(dim, J.tree, e, RESIDUAL)
                 for i in range(e * extent[6], (e + 1) * extent[6]):
                     reduced[i, DELTA] = reduced[i, DELTA] + reduced[i, RESIDUAL]
             else:
-                pull_adjoint(dim, DELTA, e, extent[0], dof, mpm_material, d_mpm_v, row, row_body, row_count, counts)
+                pull_adjoint(dim, DELTA, e, extent[0], dof, mpm_material, d_mpm_v, lent_bar, row, row_body, row_count,
+                             counts)
             solve_adjoint(dim, J, e, extent, taped_count[k, e][0], taped_count[k, e][2], 0, dt[e], settings, dof,
                           matrix, contact, contact_body, heft, inertia_world, entering,
                           (row, row_body, row_count, counts))
@@ -301,14 +305,14 @@ def answer_adjoint(
 def push(
     dim: ti.template(), alone: ti.template(),
     dof: A2, touching: A2, extent: A1, row: A1, row_body: A1, span: A2, counts: A1, record: A1,
-    after: A1, mpm_v: A2, mpm_material: A1, envs: ti.i32, k: ti.i32,
+    after: A1, mpm_v: A2, mpm_material: A1, lent: A2, envs: ti.i32, k: ti.i32,
 ):
     """Leave the particles of slot ``k`` with their velocity after contact."""
     ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
-            push_particles(dim, spread // SPREAD, k, extent[0], dof, mpm_v, mpm_material, touching, record, after, span,
-                           counts, row, row_body)
+            push_particles(dim, spread // SPREAD, k, extent[0], dof, mpm_v, mpm_material, touching, lent, record, after,
+                           span, counts, row, row_body)
 
 
 @ti.kernel
@@ -381,28 +385,29 @@ def tie_adjoint(
     trees: ti.template(), dof: A2, position: A2, turned: A1, turned_bar: A1, dt: A1, extent: A1,
     d_position: A1, d_dt: A1, weld: A1, weld_place: A1, weld_rate: A1, weld_cap: A1, row: A1, row_body: A1, span: A2,
     counts: A1, d_weld_place: A1, d_weld_rate: A1, d_weld_cap: A1, mpm_x: A2, mpm_material: A1, mpm_gravity: A1,
-    d_mpm_x: A1, d_mpm_v: A1, d_mpm_material: A2, d_mpm_gravity: A2, envs: ti.i32, attachments: ti.i32, k: ti.i32,
+    d_mpm_x: A1, d_mpm_v: A1, d_mpm_material: A2, d_mpm_gravity: A2, lent_bar: A1, envs: ti.i32, attachments: ti.i32,
+    k: ti.i32,
 ):
     ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
-            set_welds_adjoint(dim, trees, spread // SPREAD, k, extent[0], dof, position, turned, turned_bar, dt, mpm_x,
-                              mpm_material, mpm_gravity, weld, weld_place, weld_rate, weld_cap, attachments, span,
-                              counts, row, row_body, d_position, d_dt, d_weld_place, d_weld_rate, d_weld_cap, d_mpm_x,
-                              d_mpm_v, d_mpm_material, d_mpm_gravity)
+            set_welds_adjoint(dim, trees, spread // SPREAD, k, extent[0], dof, lent_bar, position, turned, turned_bar,
+                              dt, mpm_x, mpm_material, mpm_gravity, weld, weld_place, weld_rate, weld_cap, attachments,
+                              span, counts, row, row_body, d_position, d_dt, d_weld_place, d_weld_rate, d_weld_cap,
+                              d_mpm_x, d_mpm_v, d_mpm_material, d_mpm_gravity)
 
 
 @ti.kernel
 def push_tied(
     dim: ti.template(), alone: ti.template(),
     dof: A2, touching: A2, extent: A1, row: A1, row_body: A1, span: A2, counts: A1, weld_after: A2,
-    mpm_v: A2, mpm_material: A1, envs: ti.i32, k: ti.i32,
+    mpm_v: A2, mpm_material: A1, lent: A2, envs: ti.i32, k: ti.i32,
 ):
     """Leave the welded particles of slot ``k`` with their velocity after the push."""
     ti.loop_config(block_dim=SPREAD, serialize=alone)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
-            push_welds(dim, spread // SPREAD, k, extent[0], dof, mpm_v, mpm_material, touching, weld_after, span,
+            push_welds(dim, spread // SPREAD, k, extent[0], dof, mpm_v, mpm_material, touching, lent, weld_after, span,
                        counts, row, row_body)
 
 

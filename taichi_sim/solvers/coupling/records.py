@@ -30,7 +30,7 @@ from taichi_sim.solvers.coupling.arrays import (
     WEIGHT,
     WELDS,
 )
-from taichi_sim.solvers.coupling.balance import particle_impulse, surface_motion
+from taichi_sim.solvers.coupling.balance import answer_bar, particle_impulse, surface_motion
 from taichi_sim.solvers.coupling.law import meet_adjoint
 from taichi_sim.solvers.coupling.thin import behind, on_own_side, own_axis, unit
 from taichi_sim.solvers.mpm.layers import MEMORY
@@ -281,27 +281,27 @@ def set_rows(dim: ti.template(), sampled: ti.template(), sides: ti.template(), e
 
 
 @ti.func
-def particle_bars(dim: ti.template(), e, i, bodies, dof: ti.template(), mpm_material: ti.template(),
-                  row: ti.template(), row_body: ti.template()):
-    """Adjoint of the impulse of contact ``i``, given ``z`` in DELTA: what the law makes of ``y = v_bar/m - J z``."""
+def particle_bars(dim: ti.template(), e, i, bodies, dof: ti.template(), lent_bar: ti.template(),
+                  mpm_material: ti.template(), row: ti.template(), row_body: ti.template()):
+    """Adjoint of the impulse of contact ``i``, given ``z`` in DELTA: what the law makes of
+    ``y = v_bar/m - J z - lent_bar``."""
     moving = surface_motion(dim, dof, NOW, e, bodies, i, row, row_body)
-    z = surface_motion(dim, dof, DELTA, e, bodies, i, row, row_body)
-    y = column3(row, i, BAR) / mpm_material[row_body[i][1]][1] - z
+    y = column3(row, i, BAR) / mpm_material[row_body[i][1]][1]
+    y = y - answer_bar(dim, dof, e, bodies, i, lent_bar, row, row_body)
     return meet_adjoint(column3(row, i, SPEED) - moving, column3(row, i, NORMAL), row[i][MASS], row[i][ALPHA],
                         row[i][BIAS], row[i][FRICTION], row[i][STICTION], y)
 
 
 @ti.func
 def set_rows_adjoint(dim: ti.template(), sampled: ti.template(), sides: ti.template(), trees: ti.template(), e, k,
-                     bodies,
-                     dof: ti.template(), dt: ti.template(), mpm_x: ti.template(), mpm_material: ti.template(),
-                     mpm_gravity: ti.template(), size: ti.template(), skin_offset: ti.template(),
-                     skin_rate: ti.template(), skin_cap: ti.template(), skin_compliance: ti.template(),
-                     axes: ti.template(), collider: ti.template(), sampling: ti.template(),
-                     lattice_of: ti.template(), sample: ti.template(), frame: ti.template(), origin: ti.template(),
-                     band: ti.template(), counts: ti.template(), record: ti.template(), span: ti.template(),
-                     row: ti.template(), row_body: ti.template(), turned: ti.template(), centre: ti.template(),
-                     place: ti.template(), turned_bar: ti.template(), d_position: ti.template(),
+                     bodies, dof: ti.template(), lent_bar: ti.template(), dt: ti.template(), mpm_x: ti.template(),
+                     mpm_material: ti.template(), mpm_gravity: ti.template(), size: ti.template(),
+                     skin_offset: ti.template(), skin_rate: ti.template(), skin_cap: ti.template(),
+                     skin_compliance: ti.template(), axes: ti.template(), collider: ti.template(),
+                     sampling: ti.template(), lattice_of: ti.template(), sample: ti.template(), frame: ti.template(),
+                     origin: ti.template(), band: ti.template(), counts: ti.template(), record: ti.template(),
+                     span: ti.template(), row: ti.template(), row_body: ti.template(), turned: ti.template(),
+                     centre: ti.template(), place: ti.template(), turned_bar: ti.template(), d_position: ti.template(),
                      d_centre: ti.template(), d_place: ti.template(), d_size: ti.template(),
                      d_skin_friction: ti.template(), d_skin_stiction: ti.template(), d_skin_offset: ti.template(),
                      d_skin_rate: ti.template(), d_skin_cap: ti.template(), d_skin_compliance: ti.template(),
@@ -323,7 +323,7 @@ def set_rows_adjoint(dim: ti.template(), sampled: ti.template(), sides: ti.templ
         mass = mpm_material[place_of_row][1]
         share, alpha = row[i][MASS], row[i][ALPHA]
         u_bar, n_bar, share_bar, alpha_bar, b_bar, mu_bar, vs_bar = particle_bars(
-            dim, e, i, bodies, dof, mpm_material, row, row_body)
+            dim, e, i, bodies, dof, lent_bar, mpm_material, row, row_body)
         impulse = particle_impulse(row, i, surface_motion(dim, dof, NOW, e, bodies, i, row, row_body), 1.0)
         soft = skin_compliance[s]
         d_skin_friction[s] = d_skin_friction[s] + ti.cast(mu_bar, ti.f64)
@@ -338,7 +338,8 @@ def set_rows_adjoint(dim: ti.template(), sampled: ti.template(), sides: ti.templ
         if sharing > 1:
             mean, total = 0.0, 0.0
             for q in range(i - rank, i - rank + sharing):
-                _u, _n, q_bar, q_alpha, _b, _m, _v = particle_bars(dim, e, q, bodies, dof, mpm_material, row, row_body)
+                _u, _n, q_bar, q_alpha, _b, _m, _v = particle_bars(dim, e, q, bodies, dof, lent_bar, mpm_material, row,
+                                                                       row_body)
                 other = skin_compliance[
                     (e * colliders + record[span[k, e][0] + j + q - i][1]) * rows + place_of_row - e * rows]
                 q_bar = q_bar - q_alpha * row[q][ALPHA] * row[q][ALPHA] * other / (h * h)
@@ -399,16 +400,20 @@ def set_rows_adjoint(dim: ti.template(), sampled: ti.template(), sides: ti.templ
 
 @ti.func
 def push_particles(dim: ti.template(), e, k, bodies, dof: ti.template(), mpm_v: ti.template(),
-                   mpm_material: ti.template(), touching: ti.template(), record: ti.template(), after: ti.template(),
-                   span: ti.template(), counts: ti.template(), row: ti.template(), row_body: ti.template()):
-    """Give particles their velocity after contact and keep the one before; mark the bodies they touch."""
+                   mpm_material: ti.template(), touching: ti.template(), lent: ti.template(), record: ti.template(),
+                   after: ti.template(), span: ti.template(), counts: ti.template(), row: ti.template(),
+                   row_body: ti.template()):
+    """Give particles their velocity after contact and keep the one before; mark the bodies they touch, and tell them
+    what they got."""
     total = ti.Vector([0.0, 0.0, 0.0])
     for j in range(span[k, e][1]):
         i, at = e * counts[ROOM] + j, span[k, e][0] + j
         sharing, rank = record[at][2], record[at][3]
         impulse = particle_impulse(row, i, surface_motion(dim, dof, NOW, e, bodies, i, row, row_body), 1.0)
         if row_body[i][0] >= 0 and impulse.norm_sqr() > 0.0:
-            touching[k + 1, e * bodies + row_body[i][0]] = 1.0
+            b = e * bodies + row_body[i][0]
+            touching[k + 1, b] = 1.0
+            lent[k + 1, b] = lent[k + 1, b] - flat(dim, impulse)
         if rank == 0:
             total = impulse
         else:

@@ -135,9 +135,9 @@ class Spheres:
     def enter(self, k: int, frame: int, epoch: int) -> None:
         """Step the points from slot ``k``; particles of slot ``k`` get their velocity after contact."""
         p = self.plan
-        if self.inner is not None:
-            self.inner.enter(k, frame, epoch)
         self.points.pull(k)
+        if self.inner is not None:  # bodies that touch both have to know what acts on points
+            self.inner.enter(k, frame, epoch)
         self._launch("sort")(p.envs, k)
         self._launch("find")(p.envs, k)
         self._launch("clash")(p.envs, p.rows, k, epoch)
@@ -170,10 +170,10 @@ class Spheres:
         self.points.move_adjoint(k)
         self._launch("swap_points")(p.envs, k)
         self._launch("clash_adjoint")(p.envs, p.rows, k, epoch)
-        self.points.pull_adjoint(k)
         if self.inner is not None:
             self.inner.swap(k)
             self.inner.enter_adjoint(k, frame, epoch)
+        self.points.pull_adjoint(k)
 
     def again(self, start: int) -> bool:
         """After a piece: whether it has to be run once more, because a pool has grown.

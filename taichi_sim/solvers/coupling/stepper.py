@@ -1,6 +1,7 @@
 """Matter and rigid bodies stepped together, substep by substep: a :class:`~taichi_sim.timeline.timeline.Stepper`."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from taichi_sim.solvers.mpm.solver import MpmSolver
 from taichi_sim.solvers.particles.solver import ParticlesSolver
 from taichi_sim.solvers.rigid.solver import RigidSolver
 from taichi_sim.solvers.shapes.distance import GRID
+
+if TYPE_CHECKING:
+    from taichi_sim.solvers.coupling.beside import Beside
 
 #: What the residual of the bodies' velocity problem may always be, √J: less than for bodies alone, which may be heavy.
 FLOOR = 1e-2
@@ -58,7 +62,10 @@ class Coupling:
     the MPM solver, or one of the particle solver.
 
     ``pool`` is the room for the contacts of a whole segment, an environment; it grows where it does not suffice.
+    ``beside`` are contacts of other matter with the same bodies (:mod:`beside`), which enter the same velocity problem.
     """
+
+    beside: "Beside | None" = None
 
     def __init__(
         self, plan: CouplingPlan, host: MpmSolver | ParticlesSolver, rigid: RigidSolver, pool: int, plain: bool = False
@@ -113,9 +120,12 @@ class Coupling:
         self.store.write("span", span)
         old.close()
 
+    def _arrays(self) -> _Joined:
+        return _Joined(self.matter, self.rigid.store, self.store, self.pool)
+
     def _launch(self, name: str) -> Launch:
         if name not in self._bound:
-            joined = _Joined(self.matter, self.rigid.store, self.store, self.pool)
+            joined = self._arrays()
             fixed = {
                 "dim": self.plan.dim, "met": self.rigid.plan.met, "entering": ENTERING,
                 "plates": len(self.plan.thin),
@@ -141,18 +151,43 @@ class Coupling:
         envs, frame = self.plan.envs, self._frame(frame)
         self.rigid.make_ready(k, frame)
         self._launch("begin")(envs, k, frame, 1)
-        self._launch("near")(envs, k, epoch)
-        self._launch("lie")(envs, k, epoch, 1)
-        if self.plan.welds and self._epoch != epoch:
-            self._launch("find_tied")(envs, epoch)
-            self._epoch = epoch
-        self._tie(k, epoch, 1)
+        self.lie(k, epoch, 1)
+        if self.beside is not None:
+            self.beside.enter_rows(k, 1)
         self._launch("answer")(envs, k)
         self._alone("segment", k)
-        self._launch("push")(envs, k)
-        if self.plan.welds:
-            self._launch("push_tied")(envs, k)
+        for one in self.all:
+            one.push(k)
         self.rigid.place(k + 1)
+
+    @property
+    def all(self) -> "tuple[Coupling, ...]":
+        """This one, and what is beside it."""
+        return (self,) if self.beside is None else (self, self.beside)
+
+    def lie(self, k: int, epoch: int, look: int) -> None:
+        """Contacts and welds of slot ``k``: with ``look`` as they are found, else as they were."""
+        envs = self.plan.envs
+        if look:
+            self._launch("near")(envs, k, epoch)
+        self._launch("lie")(envs, k, epoch, look)
+        if self.plan.welds and look and self._epoch != epoch:
+            self._launch("find_tied")(envs, epoch)
+            self._epoch = epoch
+        if self.plan.welds:
+            self._launch("tie")(envs, self.plan.attachments, k, epoch, look)
+
+    def lie_adjoint(self, k: int) -> None:
+        """Adjoint of :meth:`lie` and :meth:`push`."""
+        self._launch("lie_adjoint")(self.plan.envs, k)
+        if self.plan.welds:
+            self._launch("tie_adjoint")(self.plan.envs, self.plan.attachments, k)
+
+    def push(self, k: int) -> None:
+        """Particles of slot ``k`` get their velocity after contact."""
+        self._launch("push")(self.plan.envs, k)
+        if self.plan.welds:
+            self._launch("push_tied")(self.plan.envs, k)
 
     def _alone(self, name: str, k: int) -> None:
         """The step of environments in which nothing is near a body, where bodies may rebound."""
@@ -160,10 +195,6 @@ class Coupling:
             self._launch("reserve")(self.plan.envs, 1)
             self.rigid.launch(name, k)
             self._launch("reserve")(self.plan.envs, 0)
-
-    def _tie(self, k: int, epoch: int, look: int) -> None:
-        if self.plan.welds:
-            self._launch("tie")(self.plan.envs, self.plan.attachments, k, epoch, look)
 
     def begin(self) -> None:
         """Start a segment, whose orders of particles are counted anew."""
@@ -190,12 +221,12 @@ class Coupling:
         envs, frame = self.plan.envs, self._frame(frame)
         self.rigid.make_ready(k, frame)
         self._launch("begin")(envs, k, frame, 0)
-        self._launch("lie")(envs, k, epoch, 0)
-        self._tie(k, epoch, 0)
+        self.lie(k, epoch, 0)
+        if self.beside is not None:
+            self.beside.enter_rows(k, 0)
         self._launch("answer_adjoint")(envs, k)
-        self._launch("lie_adjoint")(envs, k)
-        if self.plan.welds:
-            self._launch("tie_adjoint")(envs, self.plan.attachments, k)
+        for one in self.all:
+            one.lie_adjoint(k)
         self._launch("begin_adjoint")(envs, k, frame)
         self._alone("segment_adjoint", k)
         self.rigid.make_ready_adjoint(k, frame)
@@ -205,9 +236,17 @@ class Coupling:
 
         Raises :class:`CouplingTrouble` and what :meth:`RigidSolver.check` raises.
         """
+        grown = [one._more_room(start) for one in self.all]
+        if any(grown):
+            self.rigid.store.zero(["flag"])
+        else:
+            self.rigid.check()
+        return any(grown)
+
+    def _more_room(self, start: int) -> bool:
+        """Whether the pool had to be made larger."""
         flags = self.store.view("coupling_flag")
         if not flags[:, 0].any():
-            self.rigid.check()
             return False
         env = int(np.argmax(flags[:, 0] == CROWDED))
         if flags[env, 0] == CROWDED:
@@ -215,7 +254,6 @@ class Coupling:
         assert (flags[:, 0] <= FULL).all()
         self._grow(int(self.store.view("counts")[3]) + 2 * int(flags[:, 2].max()))
         self.store.zero(["coupling_flag"])
-        self.rigid.store.zero(["flag"])
         return True
 
     def clear_adjoints(self) -> None:
@@ -248,8 +286,9 @@ class CoupledStepper:
         """Start a segment at absolute substep ``start``."""
         self.mpm.begin(start)
         self.rigid.begin(start)
-        self.coupling.matter.refresh()
-        self.coupling.begin()
+        for one in self.coupling.all:
+            one.matter.refresh()
+            one.begin()
 
     def forward(self, k0: int, k1: int, record: bool) -> None:
         """Substeps of slots ``k0 … k1``."""
@@ -267,7 +306,8 @@ class CoupledStepper:
 
     def close_sweep(self) -> None:
         """After it went."""
-        self.coupling.matter.collect()
+        for one in self.coupling.all:
+            one.matter.collect()
 
     def read_slot(self, k: int) -> dict[str, np.ndarray]:
         """Copy of the state of slot ``k``."""
@@ -282,10 +322,10 @@ class CoupledStepper:
 
     def clear_adjoints(self) -> None:
         """Set every adjoint to zero, before a backward sweep."""
-        for part in (self.mpm, self.rigid, self.coupling):
+        for part in (self.mpm, self.rigid, *self.coupling.all):
             part.clear_adjoints()
 
     def close(self) -> None:
         """Free all memory."""
-        for part in (self.coupling, self.mpm, self.rigid):
+        for part in (*self.coupling.all, self.mpm, self.rigid):
             part.close()

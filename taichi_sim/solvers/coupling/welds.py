@@ -12,7 +12,7 @@ heavy one. It is linear: the velocity problem of the bodies meets no new kink. W
 
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.coupling.arrays import BAR, PARTICLES, ROOM, ROWS, WELDS
-from taichi_sim.solvers.coupling.balance import WELDED, particle_impulse, surface_motion
+from taichi_sim.solvers.coupling.balance import WELDED, answer_bar, particle_impulse, surface_motion
 from taichi_sim.solvers.rigid.geometry import column3
 from taichi_sim.solvers.rigid.rotation import flat, lift
 from taichi_sim.solvers.rigid.twist import DELTA, NOW, VELOCITY_BAR, ZED_BAR, add_wrench, body_motion
@@ -83,7 +83,8 @@ def set_welds(dim: ti.template(), e, k, epoch, look, bodies, held: ti.template()
 
 @ti.func
 def set_welds_adjoint(dim: ti.template(), trees: ti.template(), e, k, bodies, dof: ti.template(),
-                      position: ti.template(), turned: ti.template(), turned_bar: ti.template(), dt: ti.template(),
+                      lent_bar: ti.template(), position: ti.template(), turned: ti.template(),
+                      turned_bar: ti.template(), dt: ti.template(),
                       mpm_x: ti.template(), mpm_material: ti.template(), mpm_gravity: ti.template(),
                       weld: ti.template(), weld_place: ti.template(), weld_rate: ti.template(),
                       weld_cap: ti.template(), attachments, span: ti.template(), counts: ti.template(),
@@ -99,7 +100,7 @@ def set_welds_adjoint(dim: ti.template(), trees: ti.template(), e, k, bodies, do
         m, bar = mpm_material[material][1], column3(row, i, BAR)
         moving = surface_motion(dim, dof, NOW, e, bodies, i, row, row_body)
         impulse = particle_impulse(row, i, moving, 1.0)
-        y = bar / m - surface_motion(dim, dof, DELTA, e, bodies, i, row, row_body)
+        y = bar / m - answer_bar(dim, dof, e, bodies, i, lent_bar, row, row_body)
         u_bar = -m * y
         mass_bar = (y.dot(impulse) - bar.dot(impulse) / m) / m
         d_mpm_material[0, material][1] = d_mpm_material[0, material][1] + ti.cast(mass_bar, ti.f64)
@@ -132,15 +133,18 @@ def set_welds_adjoint(dim: ti.template(), trees: ti.template(), e, k, bodies, do
 
 @ti.func
 def push_welds(dim: ti.template(), e, k, bodies, dof: ti.template(), mpm_v: ti.template(),
-               mpm_material: ti.template(), touching: ti.template(), weld_after: ti.template(), span: ti.template(),
-               counts: ti.template(), row: ti.template(), row_body: ti.template()):
-    """Give welded particles their velocity after the step and keep the one before; mark their bodies."""
+               mpm_material: ti.template(), touching: ti.template(), lent: ti.template(), weld_after: ti.template(),
+               span: ti.template(), counts: ti.template(), row: ti.template(), row_body: ti.template()):
+    """Give welded particles their velocity after the step and keep the one before; mark their bodies, and
+    tell them what they got."""
     first = first_weld(e, k, span, counts)
     for w in range(counts[WELDS]):
         i = first + w
         impulse = particle_impulse(row, i, surface_motion(dim, dof, NOW, e, bodies, i, row, row_body), 1.0)
         if row_body[i][0] >= 0:
-            touching[k + 1, e * bodies + row_body[i][0]] = 1.0
+            b = e * bodies + row_body[i][0]
+            touching[k + 1, b] = 1.0
+            lent[k + 1, b] = lent[k + 1, b] - flat(dim, impulse)
         before = mpm_v[k, row_body[i][2]]
         weld_after[k, e * counts[WELDS] + w] = before
         mpm_v[k, row_body[i][2]] = before + flat(dim, impulse) / mpm_material[row_body[i][1]][1]

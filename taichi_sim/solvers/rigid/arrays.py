@@ -202,6 +202,8 @@ def declare(dim: int) -> tuple[Array, ...]:
         scratch("contact", (21,), "room", "contacts of the step, columns of geometry.py"),
         scratch("contact_body", (2,), "room", "their bodies A and B, -1 for the world", "int"),
         scratch("push", (3,), "room", "impulses of contacts that were read again, on A"),
+        scratch("lent", v, ("slot", "body"), "impulse of particles on a body in the step to a slot"),
+        scratch("lent_bar", (3,), "body", "its adjoint in the step that is swept"),
         scratch("told", (2,), "env", "of contacts that were read again: slot they are taped in, their number", "int"),
         scratch("taped", (4,), ("slot", "room"), "contacts of every step: kind, features of A and B, surface", "int"),
         scratch("taped_count", (3,), ("slot", "env"), "contacts of every step, factorisations, law (law.py)", "int"),

@@ -131,6 +131,22 @@ class RigidAudit:
         loops = "what closures store" if p.closures else ""
         return Reading(state, end, energy, acts, "f64", unknown, unknown or blind, loops, along)
 
+    def tell_apart(self, k: int, reading: Reading, other: str, one: str, got: tuple[np.ndarray, np.ndarray]) -> None:
+        """Where two families act, all that bodies got stands as the act of ``other``: make what they ``got`` of
+        ``one`` (impulses and couples (n, 3), as that tells it) an act of its own. Not for bodies on joints."""
+        if self.solver.plan.jointed:
+            return
+        x, v, w, _ = self._moved(k)
+        v1, w1 = self._found(k)
+        envs = self.solver.plan.envs
+        told = act(one, self.env, envs, x, got[0], 0.5 * (v + v1), got[1], 0.5 * (w + w1))
+        at = next(i for i, found in enumerate(reading.acts) if found.by == other)
+        whole = reading.acts[at]
+        reading.acts[at] = replace(
+            whole, impulse=whole.impulse - told.impulse, turn=whole.turn - told.turn, work=whole.work - told.work
+        )
+        reading.acts.append(told)
+
     def along(self, k: int, push: np.ndarray, couple: np.ndarray) -> Along:
         """Impulses and couples on bodies (n, 3) as impulses along degrees of freedom, with joints where they are in
         slot ``k``: the transpose of ``tree.spread``, body by body."""

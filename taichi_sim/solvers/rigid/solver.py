@@ -98,7 +98,7 @@ class RigidSolver:
             store.write("event_settings", np.array(settings))
             store.write("pool", np.array([p.events.most, self._slots, self._slots + p.pool(self._slots)], np.int32))
         inputs = [a.name for a in store.specs.values() if a.role == "input"]
-        store.zero(["flag", "kick", "touching", "restitution", *inputs])
+        store.zero(["flag", "kick", "touching", "restitution", "lent", "lent_bar", *inputs])
 
     def _launch(self, name: str) -> Launch:
         if name not in self._bound:
