@@ -145,7 +145,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
     bodies, solids, clusters = build_bodies(scene, seed), build_rigid(scene), build_clusters(scene, seed)
     if bodies:
         check_values_memory(bodies, known, envs)
-    values = initial_values(scene, bodies, known, envs)
+    values = initial_values(bodies, known, envs)
     bounds = admissible(scene, known)
 
     pieces, slices, at = {}, {}, 0
@@ -191,10 +191,10 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         limit, substeps = min((limit, particle.limit), key=lambda one: one.allowed), max(substeps, needed)
         notes += more
     values["dt"] = np.full(envs, frame_dt / substeps)
-    joint = interface(soft, rigid, pieces, values, bounds) if soft is not None and rigid is not None else None
+    joint = interface(soft, rigid, pieces, values) if soft is not None and rigid is not None else None
     if joint is not None and soft is not None and rigid is not None:
         held = joint.attachments.particles if joint.attachments is not None else np.zeros(0, int)
-        notes += overlap_notes(soft, rigid, held, values) + rebound_notes(rigid, joint)
+        notes += [*joint.notes, *overlap_notes(soft, rigid, held, values), *rebound_notes(rigid, joint)]
     link = meeting(soft, particle, values) if soft is not None and particle is not None else None
     if particle is not None and rigid is not None and on_solids:
         if joint is not None:

@@ -193,7 +193,7 @@ def _variables(sim: Any, paths: Iterable[str]) -> dict[str, Any]:
     """Each path as a design variable of one environment, whether it is one of the scene or not."""
     from taichi_sim.scene.paths import design_variables
     from taichi_sim.scene.schema import Design
-    from taichi_sim.simulation.simulation import DesignVariable
+    from taichi_sim.simulation import DesignVariable
 
     known = sim.scene.copy()
     own = {d.path for d in sim.design}

@@ -92,7 +92,12 @@ MISTAKES = [
     (
         {"bodies.torso.material": "water", "materials.water": {"preset": "water"}},
         "actuators.front.body",
-        "needs a solid",
+        "needs a solid, a fluid",
+    ),
+    (
+        {"bodies.torso.material": "sand", "materials.sand": {"preset": "dry_sand"}},
+        "actuators.front.body",
+        "needs a solid, sand",
     ),
     ({"actuators.front.region": "frnt"}, "actuators.front.region", "did you mean 'front'?"),
     ({"actuators.front.signal.kind": "sinusoid"}, "actuators.front.signal.kind", "did you mean 'sinusoids'?"),

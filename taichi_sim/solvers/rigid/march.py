@@ -1,14 +1,14 @@
 """The kernel that runs scenes with joints forwards: one task per environment does a whole segment of steps.
 
-It does what ``place``, ``ready`` and ``kernels.segment`` do in turn, in one launch instead of three a step. Each
+It does what ``place`` and ``ready`` of ``tree_kernels`` do and then solves, in one launch instead of three a step. Each
 function stands in it once, ``place_tree`` at the head of the loop: the poses of links in a slot come from the same
 instructions wherever segments begin and end, so that they are the same to the last bit.
 """
 
 from taichi_sim.core.operator import light_operator
 from taichi_sim.runtime import ti
-from taichi_sim.solvers.rigid.articulated import Joints, drift_joints
-from taichi_sim.solvers.rigid.closure import Bond, Loop, place_loops
+from taichi_sim.solvers.rigid.articulated import drift_joints, jointed
+from taichi_sim.solvers.rigid.closure import Loop, place_loops
 from taichi_sim.solvers.rigid.detect import detect
 from taichi_sim.solvers.rigid.drive import Drive, place_rows
 from taichi_sim.solvers.rigid.dynamics import tree_kick, weigh
@@ -18,7 +18,7 @@ from taichi_sim.solvers.rigid.newton import solve
 from taichi_sim.solvers.rigid.pose import place_tree
 from taichi_sim.solvers.rigid.shapes import ContactTape, Shapes
 from taichi_sim.solvers.rigid.step import drift, place_contacts
-from taichi_sim.solvers.rigid.tree import Chain, Tree
+from taichi_sim.solvers.rigid.tree import Tree
 from taichi_sim.solvers.rigid.twist import NOW
 
 A1 = ti.types.ndarray(ndim=1)
@@ -53,10 +53,7 @@ def march(
                         limit_damping, joint_friction, joint_stiction, drive_stiffness,
                         drive_damping, drive_limit, target, target_rate))
     L = ti.static(Loop(bond, closure, closure_anchor, closure_axis, closure_mount, closure_stiffness, closure_turning))
-    J = ti.static(Joints(
-        True, loops,
-        Chain(link, order, extent, dof, reduced, motion, lever, coordinate, rate, armature, mass_matrix, jacobian),
-        row, Bond(bond, closure)))
+    J = ti.static(jointed(T, loops, jacobian, row, L))
     S = ti.static(Shapes(
         dim, met, extent, census, shape, pairing, line, point_body, plane_body, held, grid, lattice, distances,
         position, centre, point, radius, plane_normal, plane_offset, grid_scale, grid_place, turned, arm, face))
