@@ -201,8 +201,8 @@ class ActingForces(Binding):
     ) -> StepLimit:
         """``limit``, or that of the stiffest chamber or cable where it is smaller: half of that of stability.
 
-        A unit is a spring along the gradient of what it measures, ``(∂V/∂x) p'(V) (∂V/∂x)ᵀ`` or ``s k sᵀ``, of frequency
-        ω² = k Σ |s|²/m; and its pull is a spring across every line, its pressure one between neighbouring corners.
+        A unit is a spring along the gradient s of what it measures, volume or length: its stiffness is ``s k sᵀ``, and
+        ω² = k Σ |s|²/m. Its pull is a spring across every line, its pressure one between neighbouring corners.
         """
         at = {**values, **{path: self._largest(values, bounds, path) for path in bounds if path in values}}
         x, mass = self.start(values), self.masses(at)
