@@ -16,7 +16,7 @@ from taichi_sim.io.plots import Series
 from taichi_sim.optimization.loop import minimise
 from taichi_sim.optimization.problem import Problem
 from taichi_sim.optimization.randomised import Randomised
-from taichi_sim.simulation.simulation import DesignVariable
+from taichi_sim.simulation import DesignVariable
 from validate.case import Case, Plot, Report
 
 START, SIGMA, SAMPLES, EVALUATIONS = 0.1, 0.1, 50, 40
