@@ -107,9 +107,8 @@ class Model:
         found = []
         if c is not None:
             stiffness, cfl = c.loads.stiffness(values, {}), float(s.solver.cfl)
-            found.append(
-                step_limit(c.matter.bodies, values, {}, stiffness, c.plan.spacing, cfl, c.limit.max_speed, s.dim)
-            )
+            limit = step_limit(c.matter.bodies, values, {}, stiffness, c.plan.spacing, cfl, c.limit.max_speed, s.dim)
+            found.append(limit if c.acting is None else c.acting.tightened(limit, values, {}))
         if self.particle is not None:
             found.append(self.particle.limit_at(values))
         return min(found, key=lambda limit: limit.allowed, default=self.limit)

@@ -5,6 +5,7 @@ import pytest
 
 from taichi_sim import Scene, Simulation
 from taichi_sim.compile.acting.cavities import volume
+from taichi_sim.compile.acting.forces import ActingForces
 
 CHAMBER = {"kind": "chamber", "body": "it", "strength": 40.0, "signal": {"kind": "constant", "value": 1.0}}
 AIR = {**CHAMBER, "command": "mass", "strength": 1e-4, "ambient": 100.0}
@@ -208,3 +209,23 @@ def test_gradients_beside_a_rigid_body(soft: bool) -> None:
         assert abs(np.asarray(sim.observe("rigid.ball.velocity")).ravel()[0] - speed) > 1e-3
         report = sim.check_gradients(wrt=["actuators.air.strength", "actuators.cable.points", "rigid.ball.velocity"])
         assert report.ok, report
+
+
+@pytest.mark.parametrize("name", ["cable", "air"])
+def test_what_is_stiff_makes_steps_short(name, monkeypatch):
+    """A cable of stiffness k on one point of mass m swings at √(k/m); a step that ignores it makes energy."""
+    stiff = {
+        "cable": {**rope("it", [[0.6, 0.0], [0.2, 0.0]], ["world", "it"]), "command": "length", "strength": 0.01,
+                  "stiffness": 6e4},
+        "air": {**AIR, "ambient": 5e5},
+    }  # fmt: skip
+    scene = ring(**{name: stiff[name]})
+    with Simulation(scene, precision="f64") as sim:
+        limit = sim.model.limit
+        assert limit.culprit == f"actuators.{name}" and "over the mass of what it acts on" in limit.why
+        if name == "cable":
+            assert 0.8 < limit.allowed * np.sqrt(6e4 * 16) <= 1.0
+        energy = float(sim.observe("springs.it.kinetic_energy"))
+    monkeypatch.setattr(ActingForces, "tightened", lambda self, limit, *_: limit)
+    with Simulation(scene, precision="f64") as sim:
+        assert float(sim.observe("springs.it.kinetic_energy")) > 10.0 * energy, energy

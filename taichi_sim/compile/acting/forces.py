@@ -1,5 +1,6 @@
 """Chambers and tendons on one family's particles: their topology, and their numbers to the solver and back."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from taichi_sim.compile.acting.cavities import hole_of, near, springs_of, volume
 from taichi_sim.compile.binding import Binding, Values
 from taichi_sim.compile.drives import Actuation, Actuators
 from taichi_sim.compile.family import add
+from taichi_sim.compile.limits import StepLimit, extreme
 from taichi_sim.scene.bodies import BodyParticles
 from taichi_sim.scene.particles import Cluster
 from taichi_sim.scene.schema import Scene
@@ -193,6 +195,71 @@ class ActingForces(Binding):
         store.write("dt", values["dt"])
         store.write("trait", trait.reshape(-1, 3))
         store.write("drive", drive.reshape(frames, -1, 2))
+
+    def tightened(
+        self, limit: StepLimit, values: Values, bounds: Mapping[str, tuple[np.ndarray, np.ndarray]]
+    ) -> StepLimit:
+        """``limit``, or that of the stiffest chamber or cable where it is smaller: half of that of stability.
+
+        A unit is a spring along the gradient s of what it measures, volume or length: its stiffness is ``s k sᵀ``, and
+        ω² = k Σ |s|²/m. Its pull is a spring across every line, its pressure one between neighbouring corners.
+        """
+        at = {**values, **{path: self._largest(values, bounds, path) for path in bounds if path in values}}
+        x, mass = self.start(values), self.masses(at)
+        for e in range(self.envs if self.units else 0):
+            weights, offset = self._weights(values, e)
+            places = self._places(weights, offset, x[e])
+            for unit in self.units:
+                square = self._square(unit, at, e, places, weights, mass[e])
+                if square * limit.allowed**2 > 1.0:
+                    what = "its air" if unit.is_chamber else "its cable"
+                    limit = StepLimit(
+                        1.0 / math.sqrt(square), unit.actuation.name, 0.0, limit.max_speed, "actuators",
+                        f"stiffness and pull of {what} over the mass of what it acts on",
+                    )  # fmt: skip
+        return limit
+
+    @staticmethod
+    def _largest(values: Values, bounds: Mapping[str, tuple[np.ndarray, np.ndarray]], path: str) -> np.ndarray:
+        """The stiffest value within ``bounds`` of what a frequency depends on; others as they are."""
+        entry, table = path.split(".")[-1], path.split(".")[0]
+        if entry in ("mass", "density"):
+            return np.broadcast_to(extreme(values, dict(bounds), path, -1), values[path].shape)
+        if table != "actuators" or entry not in ("strength", "stiffness", "ambient"):
+            return values[path]
+        if entry == "strength" and not np.isfinite(bounds[path]).all():
+            return values[path]
+        return np.broadcast_to(extreme(values, dict(bounds), path, +1), values[path].shape)
+
+    def _square(
+        self, unit: Unit, values: Values, e: int, places: np.ndarray, weights: list[np.ndarray], mass: np.ndarray
+    ) -> float:
+        """Largest squared frequency of one unit, 1/s²: its own, for what it measures, and that of what it pushes."""
+        load, (size, slope) = self._load(unit, values, e), self._measure(unit, places)
+        strength = abs(float(values[f"actuators.{unit.actuation.name}.strength"][e]))
+        along = np.zeros((len(mass), self.dim))
+        for a in range(*unit.anchors.indices(len(self.holds))):
+            np.add.at(along, self.holds[a].particles, weights[a][:, None] * slope[a])
+        if unit.is_chamber:
+            gas = float(np.max(load.air)) + float(load.ambient) * size
+            stiffness, push = gas / size**2, max(float(np.max(np.abs(load.pressure))), gas / size - float(load.ambient))
+            across = np.zeros(len(places))
+            sides = np.linalg.norm(places[np.roll(unit.faces, -1, axis=1)] - places[unit.faces], axis=2).sum(axis=1)
+            each = push * (0.5 * np.ones(len(unit.faces)) if self.dim == 2 else sides / 6.0)
+            np.add.at(across, unit.faces, each[:, None])
+        else:
+            reel = max(strength, float(np.max(load.shortening))) - float(load.slack)
+            stiffness, push = float(load.stiffness), max(float(np.max(load.tension)), 0.0)
+            push = max(push, stiffness * reel) if stiffness > 0 else max(push, strength)
+            lengths = np.linalg.norm(np.diff(places[unit.anchors], axis=0), axis=1)
+            across, each = np.zeros(len(places)), 2.0 * push / np.maximum(lengths, 1e-3 * max(size, 1e-300))
+            across[unit.anchors.start : unit.anchors.stop - 1] += each
+            across[unit.anchors.start + 1 : unit.anchors.stop] += each
+        moved = [
+            across[a] * float(np.sum(weights[a] ** 2 / mass[self.holds[a].particles]))
+            for a in range(*unit.anchors.indices(len(self.holds)))
+        ]
+        return stiffness * float(np.sum(along**2 / mass[:, None])) + max(moved)
 
     def pullback(self, values: Values, solver: Any) -> Values:
         """Gradients by path; that by the places at time 0 goes into the solver's adjoint of them."""

@@ -73,6 +73,7 @@ def continuum(
     cfl = float(scene.solver.cfl)
     stiffness = loads.stiffness(values, bounds)
     limit = step_limit(matter.bodies, values, bounds, stiffness, spacing, cfl, max_speed, dim)
+    limit = acting.tightened(limit, values, bounds)
     substeps = substeps_per_frame(scene, limit)
 
     laws_used = sorted({b.law.name for b in matter.bodies})

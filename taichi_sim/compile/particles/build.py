@@ -93,6 +93,7 @@ def particles_family(
         plan, tags, clusters, slices, (matter, springs, surfaces), values, bounds, begin["x"],
         expected_speed(scene, begin["v"]),
     )  # fmt: skip
+    limit = acting.tightened(limit, values, bounds)
     family = ParticlesFamily(
         points=slice(first, first + at),
         clusters=clusters,

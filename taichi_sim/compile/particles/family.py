@@ -71,9 +71,10 @@ class ParticlesFamily(Family):
         """Step limit of given values."""
         own = (self.matter, self.springs, self.surfaces)
         x = self.start.state(values)["x"]
-        return particles_limit(
+        limit = particles_limit(
             self.plan, self.tags, self.clusters, self.slices, own, values, {}, x, self.limit.max_speed
         )
+        return limit if self.acting is None else self.acting.tightened(limit, values, {})
 
     def costs(self, precision: str, frames: int) -> Costs:
         fixed = footprint(self.plan, precision, frames, 0)
