@@ -1,5 +1,6 @@
 """The loss: objectives evaluated on frames, and what they send back into the adjoint."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,13 +60,22 @@ class Judge:
         """Frames needed by ``terms``: all of them if one is running, else the last."""
         return list(range(1, self.last + 1)) if any(t.running for t in terms) else [self.last]
 
-    def _active(self, terms: list[Term], f: int) -> list[tuple[Term, float]]:
-        return [(t, self.frame_dt if t.running else 1.0) for t in terms if f > 0 and (t.running or f == self.last)]
+    def blind(self, terms: Iterable[Term], f: int) -> bool:
+        """Whether none of ``terms`` sees a particle at frame ``f``."""
+        return all(term.kind.blind for term in self.active(terms, f))
+
+    def active(self, terms: Iterable[Term], f: int) -> list[Term]:
+        """Those of ``terms`` that look at frame ``f``."""
+        return [t for t in terms if f > 0 and (t.running or f == self.last)]
+
+    def _shares(self, terms: Iterable[Term], f: int) -> list[tuple[Term, float]]:
+        return [(t, self.frame_dt if t.running else 1.0) for t in self.active(terms, f)]
 
     def frame(self, term: Term, f: int, state: State, sensed: State) -> Frame:
         """What ``term`` sees of all environments; ``state`` holds x, v, rest, mass (envs, particles, …), activation
-        (envs, frames, A), ``sensed`` what observables see, where sensors are read."""
-        x, v, rest, mass = (np.take(state[key], term.particles, axis=1) for key in ("x", "v", "rest", "mass"))
+        (envs, frames, A), ``sensed`` what observables see, where sensors are read. Without x and v if it is blind."""
+        points, seen = (term.particles[:0], ("rest", "rest")) if term.kind.blind else (term.particles, ("x", "v"))
+        x, v, rest, mass = (np.take(state[key], points, axis=1) for key in (*seen, "rest", "mass"))
         return Frame(
             time=f * self.frame_dt,
             index=f,
@@ -90,7 +100,7 @@ class Judge:
         """(envs,) contribution of each term at frame ``f``, without its weight."""
         return {
             term.name: share * self._evaluate(term, f, state, values, sensed or {}).value
-            for term, share in self._active(terms, f)
+            for term, share in self._shares(terms, f)
         }
 
     def _evaluate(self, term: Term, f: int, state: State, values: Values, sensed: State) -> Evaluation:
@@ -123,12 +133,10 @@ class Judge:
         cotangents = {t.name: c for t, c in terms}
         if f == self.last:  # where a sweep begins
             self.without_derivative = set(cotangents)
-        for term, share in self._active([t for t, _ in terms], f):
-            if bars is None:
-                x, v, rest, mass, activation = (
-                    np.zeros(state[key].shape) for key in ("x", "v", "rest", "mass", "activation")
-                )
-                bars = Bars(x, v, rest, mass, activation)
+        for term, share in self._shares([t for t, _ in terms], f):
+            if bars is None:  # x and v have the shape of rest
+                zeros = (np.zeros(state[key].shape) for key in ("rest", "rest", "rest", "mass", "activation"))
+                bars = Bars(*zeros)
             scale = share * cotangents[term.name]
             e = self._evaluate(term, f, state, values, sensed or {})
             if e.parameters or e.sensors or any(getattr(e, name) is not None for name in INPUTS):

@@ -70,8 +70,10 @@ class Backwards(Forwards):
                 felt = {key: bar for key, bar in seeds.items() if key in FELT and bar.any()}
             bars = None
             if terms:
-                sensed = self._sensed(k, [term for term, _ in terms]) if f else {}
-                bars = self.model.judge.seed(terms, f, self._state(k), self._values, total, sensed)
+                judge, looking = self.model.judge, [term for term, _ in terms]
+                sensed = self._sensed(k, judge.active(looking, f))
+                state = self._state(k, not judge.blind(looking, f))
+                bars = judge.seed(terms, f, state, self._values, total, sensed)
             if bars is not None:
                 add_adjoints(k, {"x": bars.x, "v": bars.v})
                 add_adjoints(k, bars.sensed)

@@ -77,7 +77,7 @@ class Forwards(Engine):
 
         def look(t: int, k: int) -> None:
             f = t // self.substeps
-            state = self._state(k)
+            state = self._state(k, record or not self.model.judge.blind(terms, f))
             if record:
                 turned.append(self._rotations(self._look(k, ("F",)) if self.model.rigid is not None else {}))
                 frames.append(state["x"][0].astype(np.float32))
@@ -94,7 +94,7 @@ class Forwards(Engine):
                     final = {name: self._final[name][:, soft.points] for name in STATE}
                     diagnose.check_final(soft, final, self.horizon * self.substeps)
                 collapse.look(self._final["F"], self.frame_dt * f)
-            sensed = self._sensed(k, terms) if f else {}
+            sensed = self._sensed(k, self.model.judge.active(terms, f))
             for name, value in self.model.judge.measure(terms, f, state, self._values, sensed).items():
                 self._losses[name] += value
             if progress is not None:
@@ -230,13 +230,10 @@ class Forwards(Engine):
         self.model.check_start(self._values, parts)
         return parts, first
 
-    def _state(self, k: int) -> dict[str, np.ndarray]:
-        return {
-            **self._look(k, ("x", "v")),
-            "rest": self._rest,
-            "mass": self._mass,
-            "activation": self.model.actuators.activation,
-        }
+    def _state(self, k: int, look: bool) -> State:
+        """What objectives see of slot ``k``; x and v only where they ``look``."""
+        given = {"rest": self._rest, "mass": self._mass, "activation": self.model.actuators.activation}
+        return given | self._look(k, ("x", "v")) if look else given
 
     def _check_step(self, slack: float) -> None:
         limit = self.model.limit_at(self._values)

@@ -22,5 +22,6 @@ objectives.add(
         example=lambda dim, rng: {},
         default_when="running",
         allowed=("running",),
+        blind=True,
     )
 )
