@@ -21,7 +21,7 @@ def add_arguments(parser: Parser) -> None:
     base.add_argument("--fixed", action="store_true", help="fix the root to the world")
     base.add_argument("--floating", action="store_true", help="let the root float")
     parser.add_argument("--stiffness", type=float, help="give every joint without a drive a servo this stiff, N m/rad")
-    parser.add_argument("--damping", type=float, default=0.0, help="damping of these servos, N m s/rad")
+    parser.add_argument("--damping", type=float, help="damping of these servos, N m s/rad (default 0)")
     parser.add_argument("--inertia", choices=("file", "shapes"), default="file", help="where URDF inertias come from")
 
 
@@ -33,10 +33,12 @@ def execute(arguments: argparse.Namespace) -> int:
     check_place("--out", arguments.out)
     if not arguments.out.endswith(".toml"):
         raise ValueError(f"--out {arguments.out}: must end in .toml")
+    if arguments.damping is not None and arguments.stiffness is None:
+        raise ValueError("--damping is that of the servos --stiffness gives: give it too")
     robot = read_robot(arguments.file, arguments.inertia)
     drive = None
     if arguments.stiffness is not None:
-        drive = {"kind": "position_motor", "stiffness": arguments.stiffness, "damping": arguments.damping}
+        drive = {"kind": "position_motor", "stiffness": arguments.stiffness, "damping": arguments.damping or 0.0}
     fixed = True if arguments.fixed else False if arguments.floating else None
     folder = Path(arguments.out).expanduser().resolve().parent
     scene, report = scene_of(robot, folder, arguments.name, fixed, drive)

@@ -9,7 +9,7 @@ from taichi_sim.scene.profiles import interpolate
 from taichi_sim.scene.schema import Scene
 
 
-def initial_values(scene: Scene, bodies: list[BodyParticles], known: dict[str, Quantity], envs: int) -> Values:
+def initial_values(bodies: list[BodyParticles], known: dict[str, Quantity], envs: int) -> Values:
     """(envs, …) value of every known quantity but the substep, which is not chosen yet."""
     values: Values = {}
     for path, quantity in known.items():

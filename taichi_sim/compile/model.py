@@ -27,7 +27,7 @@ from taichi_sim.compile.particles.build import particles_family
 from taichi_sim.compile.particles.family import ParticlesFamily
 from taichi_sim.compile.rigid.build import rigid_family, substeps_of
 from taichi_sim.compile.rigid.family import RigidFamily
-from taichi_sim.compile.rigid.notes import sinking_notes
+from taichi_sim.compile.rigid.notes import limit_notes, sinking_notes
 from taichi_sim.compile.sensors import sensor_quantity
 from taichi_sim.core.errors import RolloutError
 from taichi_sim.scene.bodies import build_bodies
@@ -146,7 +146,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
     bodies, solids, clusters = build_bodies(scene, seed), build_rigid(scene), build_clusters(scene, seed)
     if bodies:
         check_values_memory(bodies, known, envs)
-    values = initial_values(scene, bodies, known, envs)
+    values = initial_values(bodies, known, envs)
     bounds = admissible(scene, known)
 
     pieces, slices, at = {}, {}, 0
@@ -182,7 +182,7 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         limit, substeps = soft.limit, max(substeps, needed)
     if solids:
         rigid = rigid_family(scene, solids, known, values, bounds, actuators, particles, envs)
-        notes += sinking_notes(rigid, values)
+        notes += sinking_notes(rigid, values) + limit_notes(rigid, values)
     on_solids = bool(met(solids, clusters)) or tied(scene, clusters)
     if clusters:
         particle, needed, more = particles_family(
@@ -192,10 +192,10 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         limit, substeps = min((limit, particle.limit), key=lambda one: one.allowed), max(substeps, needed)
         notes += more
     values["dt"] = np.full(envs, frame_dt / substeps)
-    joint = interface(soft, rigid, pieces, values, bounds) if soft is not None and rigid is not None else None
+    joint = interface(soft, rigid, pieces, values) if soft is not None and rigid is not None else None
     if joint is not None and soft is not None and rigid is not None:
         held = joint.attachments.particles if joint.attachments is not None else np.zeros(0, int)
-        notes += overlap_notes(soft, rigid, held, values) + rebound_notes(rigid, joint)
+        notes += [*joint.notes, *overlap_notes(soft, rigid, held, values), *rebound_notes(rigid, joint)]
     link = meeting(soft, particle, values) if soft is not None and particle is not None else None
     if particle is not None and rigid is not None and on_solids:
         if joint is not None:
@@ -222,9 +222,19 @@ def compile_scene(scene: Scene, envs: int = 1, seed: int = 0) -> Model:
         actuators=actuators,
         judge=Judge([], frames, frame_dt),
         bounds=bounds,
-        notes=notes + wiring.seam_notes(scene),
+        notes=notes + wiring.seam_notes(scene) + _policy_notes(scene),
     )
     begin = np.concatenate([family.begin(values)["x"][0] for family in model.families.values()])
     sensors = {name: sensor_quantity(model, name) for name in scene.sensors}
     model.judge.terms = wiring.terms(scene, pieces, known, [a.name for a in acts], values, begin, sensors)
     return model
+
+
+def _policy_notes(scene: Scene) -> list[str]:
+    """What a policy that is not the simulation's does not do here."""
+    if scene.solver.contact_gradient != "randomised":
+        return []
+    return [
+        "solver.contact_gradient = 'randomised': the gradients of a simulation are exact; optimize takes their "
+        f"mean over {scene.solver.gradient_samples} starts near the design"
+    ]

@@ -30,6 +30,20 @@ def _compiling(light: bool, real: Any) -> Iterator[None]:
         config.advanced_optimization, python.default_fp, config.default_fp = before
 
 
+def _compile(kernel: Any, arguments: list[Any], light: bool, real: Any) -> tuple[Any, Any]:
+    """Taichi's kernel for these arguments, and what it is compiled to."""
+    primal, program = kernel._primal, impl.get_runtime().prog
+    with launch_lock, _compiling(light, real):
+        specialised = primal.compiled_kernels[primal.ensure_compiled(*arguments)]
+        return specialised, program.compile_kernel(program.config(), program.get_device_caps(), specialised)
+
+
+def _passed(kernel: Any, arguments: list[Any]) -> list[Any]:
+    """Those of the arguments that are passed at a launch, in order of their slots; templates are compiled in."""
+    notes = [declared.annotation for declared in kernel._primal.arguments]
+    return [a for a, note in zip(arguments, notes, strict=True) if not isinstance(note, ti.template)]
+
+
 class PreboundLaunch:
     """A kernel with its arrays bound; call it with the integer arguments, in order.
 
@@ -41,21 +55,14 @@ class PreboundLaunch:
     __slots__ = ("_compiled", "_context", "_keep", "_launch", "_set", "_slots")
 
     def __init__(self, kernel: Any, arguments: list[Any], light: bool = False, real: Any = None) -> None:
-        primal = kernel._primal
         program = impl.get_runtime().prog
-        with launch_lock, _compiling(light, real):
-            key = primal.ensure_compiled(*arguments)
-            taichi_kernel = primal.compiled_kernels[key]
-            self._compiled = program.compile_kernel(program.config(), program.get_device_caps(), taichi_kernel)
-        self._context = taichi_kernel.make_launch_context()
+        specialised, self._compiled = _compile(kernel, arguments, light, real)
+        self._context = specialised.make_launch_context()
         self._set = self._context.set_arg_int
         self._launch = program.launch_kernel
         self._keep = arguments
         self._slots: list[tuple[int]] = []
-        slot = 0
-        for argument, declared in zip(arguments, primal.arguments, strict=True):
-            if isinstance(declared.annotation, ti.template):
-                continue
+        for slot, argument in enumerate(_passed(kernel, arguments)):
             if isinstance(argument, ti.Ndarray):
                 size = argument._get_nelement() * argument._get_element_size()
                 pointer = program.get_ndarray_data_ptr_as_int(argument.arr)
@@ -63,7 +70,6 @@ class PreboundLaunch:
             else:
                 self._set((slot,), argument)
                 self._slots.append((slot,))
-            slot += 1
 
     def __call__(self, *integers: int) -> None:
         set_integer = self._set
@@ -92,6 +98,33 @@ class PlainLaunch:
             for index, value in zip(self._integers, integers, strict=True):
                 self._arguments[index] = value
             self._kernel(*self._arguments)
+
+
+#: Taichi's own calls refuse more arguments; what they call does not.
+MOST_ARGUMENTS = 64
+
+
+class WideLaunch:
+    """A plain launch with more arguments than Taichi's own calls take, on any backend: what they do, one by one."""
+
+    __slots__ = ("_arguments", "_compiled", "_integers", "_specialised")
+
+    def __init__(self, kernel: Any, arguments: list[Any], light: bool = False, real: Any = None) -> None:
+        self._specialised, self._compiled = _compile(kernel, arguments, light, real)
+        self._arguments = _passed(kernel, arguments)
+        self._integers = [i for i, value in enumerate(self._arguments) if not isinstance(value, ti.Ndarray)]
+
+    def __call__(self, *integers: int) -> None:
+        with launch_lock:
+            context = self._specialised.make_launch_context()
+            for slot, value in zip(self._integers, integers, strict=True):
+                self._arguments[slot] = value
+            for slot, value in enumerate(self._arguments):
+                if isinstance(value, ti.Ndarray):
+                    context.set_arg_ndarray((slot,), value.arr)
+                else:
+                    context.set_arg_int((slot,), value)
+            impl.get_runtime().prog.launch_kernel(self._compiled, context)
 
 
 @ti.kernel
@@ -135,5 +168,6 @@ def bind_launch(
     """
     with launch_lock:
         if plain or runtime.arch != "cpu" or not _prebinding_works(runtime):
-            return PlainLaunch(kernel, arguments, light, real)
+            wide = len(_passed(kernel, arguments)) > MOST_ARGUMENTS
+            return (WideLaunch if wide else PlainLaunch)(kernel, arguments, light, real)
         return PreboundLaunch(kernel, arguments, light, real)

@@ -17,7 +17,9 @@ __all__ = [
     "polar_rotation_adjoint",
     "safe_norm",
     "safe_norm_adjoint",
+    "sinhc",
     "skew",
+    "symmetric_eigen",
     "symmetric_twice",
     "trace",
 ]
@@ -105,6 +107,54 @@ def skew(w):
 def axial(a):
     """Vector with ``axial(a) · w = a : skew(w)`` of a 3x3 matrix; ``2 w`` for ``a = skew(w)``."""
     return ti.Vector([a[2, 1] - a[1, 2], a[0, 2] - a[2, 0], a[1, 0] - a[0, 1]])
+
+
+@ti.func
+def sinhc(x):
+    """``sinh(x) / x``, 1 at 0."""
+    squared = x * x
+    result = 1.0 + squared / 6.0 * (1.0 + squared / 20.0 * (1.0 + squared / 42.0 * (1.0 + squared / 72.0)))
+    if squared > 0.04:
+        result = 0.5 * (ti.exp(x) - ti.exp(-x)) / x
+    return result
+
+
+@ti.func
+def symmetric_eigen(a):
+    """Eigenvalues (in no order) and eigenvectors, columns of a rotation, of a symmetric matrix, by Jacobi's rotations:
+    also where eigenvalues are equal. Exact to rounding of the largest eigenvalue."""
+    axes = identity(a)
+    for _ in range(ti.static(1 if a.n == 2 else 8)):
+        rest = a[0, 1] * a[0, 1]
+        if ti.static(a.n == 3):
+            rest = rest + a[0, 2] * a[0, 2] + a[1, 2] * a[1, 2]
+        if rest > 1e-34 * a.norm_sqr():
+            for p, q in ti.static([(0, 1)] if a.n == 2 else [(0, 1), (0, 2), (1, 2)]):
+                apart = a[q, q] - a[p, p]
+                twice = 2.0 * a[p, q]
+                t = twice / (ti.abs(apart) + ti.sqrt(apart * apart + twice * twice) + 1e-30)
+                if apart < 0.0:
+                    t = -t
+                cosine = 1.0 / ti.sqrt(1.0 + t * t)
+                sine = t * cosine
+                for k in ti.static(range(a.n)):
+                    first, second = axes[k, p], axes[k, q]
+                    axes[k, p] = cosine * first - sine * second
+                    axes[k, q] = sine * first + cosine * second
+                for k in ti.static(range(a.n)):
+                    if ti.static(k not in (p, q)):
+                        first, second = a[k, p], a[k, q]
+                        a[k, p] = cosine * first - sine * second
+                        a[k, q] = sine * first + cosine * second
+                        a[p, k] = a[k, p]
+                        a[q, k] = a[k, q]
+                turned = t * a[p, q]
+                a[p, p] = a[p, p] - turned
+                a[q, q] = a[q, q] + turned
+                a[p, q] = 0.0
+                a[q, p] = 0.0
+    values = ti.Vector([a[i, i] for i in ti.static(range(a.n))])
+    return values, axes
 
 
 # --- the rotation of a deformation -------------------------------------------------------------------------------

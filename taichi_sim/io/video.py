@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from taichi_sim.core.memory import size_text
-from taichi_sim.io.atomic import WriteError, replacing, write_atomic, writing
+from taichi_sim.io.atomic import WriteError, replacing, writing
 from taichi_sim.io.gif import GifWriter
 
 ALLOWED = "NAME.mp4, NAME.gif, NAME-%04d.png, or a folder name without an ending (frames as 0000.png, 0001.png, …)"
@@ -79,11 +79,6 @@ def write_video(path: str | os.PathLike[str], frames: Iterable[np.ndarray], fps:
     if kind == "gif":
         return _write_gif(path, everything, fps, first.shape)
     return _write_pngs(path, everything, fps, first.shape)
-
-
-def write_png(path: str | os.PathLike[str], frame: np.ndarray) -> Path:
-    """Write one frame as PNG, atomically; returns the path. Same frames as :func:`write_video`."""
-    return write_atomic(path, _png(as_bytes(frame, f"image {path}")))
 
 
 def as_bytes(frame: np.ndarray, where: str) -> np.ndarray:

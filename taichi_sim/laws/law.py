@@ -70,8 +70,8 @@ class Law:
     volume_ratios: tuple[float, float] = (0.1, 10.0)
 
     def __post_init__(self) -> None:
-        if self.kind not in ("solid", "fluid"):
-            raise ValueError(f"law {self.name!r}: kind must be 'solid' or 'fluid', got {self.kind!r}")
+        if self.kind not in ("solid", "fluid", "granular"):
+            raise ValueError(f"law {self.name!r}: kind must be 'solid', 'fluid' or 'granular', got {self.kind!r}")
         if not 1 <= self.n_coefficients <= COEFFICIENTS:
             raise ValueError(f"law {self.name!r}: n_coefficients must be 1 to {COEFFICIENTS}")
 

@@ -22,6 +22,7 @@ from taichi_sim.optimization.health import history_notes
 from taichi_sim.optimization.journal import Journal
 from taichi_sim.optimization.loop import Outcome, Record, minimise, prepare
 from taichi_sim.optimization.problem import Point, Problem
+from taichi_sim.optimization.randomised import Randomised
 from taichi_sim.optimization.result import OptimizationResult, base_record, ending
 from taichi_sim.optimization.spread import gradient_spread
 
@@ -74,6 +75,10 @@ def optimize(
     evaluations a stage, and the memory of as many environments (within ``memory`` again). By default 5 with a
     curriculum, else none.
 
+    Where the scene says ``solver.contact_gradient = "randomised"`` loss and gradient of an evaluation are means over
+    ``solver.gradient_samples`` starts near the design (:mod:`taichi_sim.optimization.randomised`), and its cost is that
+    of as many environments; the last note says what the loss of the best design itself is.
+
     Raises ``ValueError`` for what the user can put right, before anything is simulated where possible;
     :class:`RolloutError` if the start cannot be simulated.
     """
@@ -117,10 +122,14 @@ def optimize(
             f"{journal.file}: holds {len(journal)} evaluations already; resume with iterations of at least as many, "
             f"got {iterations}"
         )
-    with Simulation(
-        scene, precision=precision, arch=arch, envs=envs, memory=memory, seed=seed, threads=threads
-    ) as simulation:
+    settings = {"precision": precision, "arch": arch, "memory": memory, "seed": seed, "threads": threads}
+    with Simulation(scene, envs=envs, **settings) as simulation, contextlib.ExitStack() as opened:
         problem = Problem(simulation, seed, of)
+        policy = getattr(getattr(scene, "solver", None), "contact_gradient", "exact")
+        if policy == "randomised":
+            samples, sigma = scene.solver.gradient_samples, float(scene.solver.gradient_sigma)
+            starts = opened.enter_context(Simulation(scene, envs=samples, **settings))
+            problem = Randomised(simulation, starts, samples, sigma, seed, of)
         if announce is not None:
             announce(simulation)
         base = base_record(
@@ -156,7 +165,13 @@ def optimize(
             raise
         base["state_hash"] = simulation.state_hash()
         base["peak_memory_mb"] = round(float(simulation.peak_memory_mb), 1)
-        return folder_state.finished(outcome, simulation.doubts)
+        doubts = list(simulation.doubts)
+        if isinstance(problem, Randomised):
+            doubts.append(
+                f"losses are means over {len(problem.changes)} starts near the design (solver.contact_gradient = "
+                f"'randomised'); {of} of the best design itself is {float(simulation.observe(of)):.6g}"
+            )
+        return folder_state.finished(outcome, doubts)
 
 
 class _Folder:

@@ -33,7 +33,7 @@ def compare_policies(
         raise ValueError("contact-gradient policies are of rigid bodies ([rigid.NAME], [robots.NAME]); there are none")
     found = {}
     for policy in CONTACT_GRADIENTS:
-        if policy == "event":  # the exact gradient of bodies that rebound, by another name
+        if policy in ("event", "randomised"):  # exact gradients by other names: of bodies that rebound, and their mean
             continue
         chosen = scene.copy()
         chosen.solver.contact_gradient = policy

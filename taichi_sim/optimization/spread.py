@@ -17,7 +17,7 @@ from taichi_sim.core.errors import RolloutError
 from taichi_sim.core.given import real_numbers
 from taichi_sim.optimization.problem import Block, block
 
-__all__ = ["PathSpread", "SpreadReport", "gradient_spread"]
+__all__ = ["PathSpread", "SpreadReport", "gradient_spread", "regress"]
 
 #: Standard deviation of a perturbation that is not given, in units of the design variable.
 SHARE = 0.01
@@ -193,7 +193,7 @@ def _variables(sim: Any, paths: Iterable[str]) -> dict[str, Any]:
     """Each path as a design variable of one environment, whether it is one of the scene or not."""
     from taichi_sim.scene.paths import design_variables
     from taichi_sim.scene.schema import Design
-    from taichi_sim.simulation.simulation import DesignVariable
+    from taichi_sim.simulation import DesignVariable
 
     known = sim.scene.copy()
     own = {d.path for d in sim.design}
@@ -217,7 +217,7 @@ def _report(
         whole &= np.isfinite(gradient).reshape(samples, -1).all(axis=1)
     if whole.sum() < samples:
         raise RolloutError(f"{of} or its gradient is not finite at {samples - int(whole.sum())} of {samples} starts")
-    slopes, missing = _regress(values, drawn), ""
+    slopes, missing = regress(values, drawn), ""
     if slopes is None:
         numbers = sum(x[0].size for x in drawn.values())
         missing = (
@@ -232,8 +232,9 @@ def _report(
     return SpreadReport(of, samples, horizon, float(values.mean()), float(values.std(ddof=1)), rows, missing)
 
 
-def _regress(values: np.ndarray, drawn: Mapping[str, np.ndarray]) -> dict[str, tuple[np.ndarray, np.ndarray]] | None:
-    """Slope of ``values`` by everything drawn and its standard error, by path; ``None`` for too few samples."""
+def regress(values: np.ndarray, drawn: Mapping[str, np.ndarray]) -> dict[str, tuple[np.ndarray, np.ndarray]] | None:
+    """Slope of ``values`` (samples,) by everything drawn (samples, …) and its standard error, by path; ``None`` for too
+    few samples."""
     samples = len(values)
     columns = np.concatenate([x.reshape(samples, -1) for x in drawn.values()], axis=1)
     columns = columns - columns.mean(axis=0)

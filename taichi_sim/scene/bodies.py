@@ -1,4 +1,4 @@
-"""Bodies of a scene as particles: seeded, posed, moving, with their regions; and the gradients back to the pose."""
+"""Bodies of a scene as particles: seeded, posed, moving, with their regions."""
 
 import zlib
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ import numpy as np
 
 from taichi_sim.core.errors import Problem, SceneError
 from taichi_sim.scene.mesh import likely_scale
-from taichi_sim.scene.pose import rotation_matrix, rotation_vjp, spin, spin_vjp
-from taichi_sim.scene.profiles import interpolate, interpolate_vjp, is_profile
+from taichi_sim.scene.pose import rotation_matrix, spin
+from taichi_sim.scene.profiles import interpolate, is_profile
 from taichi_sim.scene.seeding import seed as seed_shape
 from taichi_sim.scene.shapes.shape import Shape, Surface, numbers, resolve_shape
 from taichi_sim.scene.surface import plural, point_text
@@ -69,21 +69,6 @@ class BodyParticles:
             return (points - self.center) @ turn.T + self.center + self.translation
 
         return Surface(move(drawn.vertices), drawn.faces, tuple(move(loop) for loop in drawn.loops))
-
-
-@dataclass(frozen=True)
-class PoseGradient:
-    """Gradients with respect to what a scene says about a body; each has the shape of its quantity.
-
-    ``velocity`` and ``deformation`` are those of the array given: (dim,) or (n, dim), (dim, dim) or (n, dim, dim);
-    for a profile, of its values.
-    """
-
-    position: np.ndarray
-    rotation: np.ndarray
-    velocity: np.ndarray
-    angular_velocity: np.ndarray
-    deformation: np.ndarray
 
 
 def entry(table: Any, name: str, default: Any = None) -> Any:
@@ -291,52 +276,6 @@ def apply_pose(
     x = center + position + arm
     v = _velocity(velocity, rest) + spin(angular_velocity, arm)
     return x, v, np.ascontiguousarray(turn @ _deformation(deformation, rest))
-
-
-def pose_vjp(
-    body: BodyParticles,
-    position_bar: np.ndarray,
-    velocity_bar: np.ndarray | None = None,
-    deformation_bar: np.ndarray | None = None,
-    rotation: Any = None,
-    angular_velocity: Any = None,
-    deformation: Any = None,
-) -> PoseGradient:
-    """Gradients of a loss with respect to the pose and initial motion of ``body``, from those with respect to its
-    particles at time 0: ``position_bar``, ``velocity_bar`` (n, dim), ``deformation_bar`` (n, dim, dim).
-
-    ``rotation``, ``angular_velocity`` and ``deformation`` are where the gradient is taken (default: the body's own).
-    """
-    rest, dim = body.points_rest, body.points_rest.shape[1]
-    rotation = body.rotation if rotation is None else rotation
-    rate = body.angular_velocity if angular_velocity is None else angular_velocity
-    deformation = body.given_deformation if deformation is None else deformation
-    velocity_bar = np.zeros_like(rest) if velocity_bar is None else velocity_bar
-    if deformation_bar is None:
-        deformation_bar = np.zeros((len(rest), dim, dim))
-    turn = rotation_matrix(rotation, dim)
-    arm = (rest - body.center) @ turn.T
-    rate_bar, arm_bar = spin_vjp(rate, arm, velocity_bar)
-    turn_bar = (position_bar + arm_bar).T @ (rest - body.center)
-    turn_bar = turn_bar + np.einsum("nij,nkj->ik", deformation_bar, _deformation(deformation, rest))
-    stretch_bar = turn.T @ deformation_bar
-    return PoseGradient(
-        position=position_bar.sum(axis=0),
-        rotation=rotation_vjp(rotation, turn_bar, dim),
-        velocity=_given_bar(body.given_velocity, velocity_bar, rest),
-        angular_velocity=rate_bar,
-        deformation=_given_bar(
-            deformation,
-            np.einsum("nii->ni", stretch_bar) if is_profile(deformation) else stretch_bar,
-            rest,
-        ),
-    )
-
-
-def _given_bar(given: Any, bar: np.ndarray, rest: np.ndarray) -> np.ndarray:
-    if is_profile(given):
-        return interpolate_vjp(given, rest, bar)
-    return bar if np.ndim(given) == bar.ndim else bar.sum(axis=0)
 
 
 def _note_overlaps(bodies: list[BodyParticles], period: np.ndarray) -> None:

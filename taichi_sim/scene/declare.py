@@ -21,24 +21,23 @@ class Entry:
     """What one field of a table may hold.
 
     ``also`` lists further array shapes besides ``parameter.shape`` (per-particle data, say); ``profile`` allows a
-    :class:`~taichi_sim.scene.schema.Profile`; ``refers`` names the table whose keys are allowed (``"bodies"``).
+    :class:`~taichi_sim.scene.schema.Profile`.
     """
 
     parameter: Parameter
     also: tuple[tuple[Any, ...], ...] = ()
     profile: bool = False
-    refers: str = ""
 
 
 def real(unit: str, doc: str, *shape: Any, **options: Any) -> Entry:
     """A number or array with a unit; ``options`` are those of ``Parameter`` and ``Entry``."""
-    extra = {key: options.pop(key) for key in ("also", "profile", "refers") if key in options}
+    extra = {key: options.pop(key) for key in ("also", "profile") if key in options}
     return Entry(Parameter("", unit, None, doc, shape=shape, **options), **extra)
 
 
 def other(kind: str, doc: str, **options: Any) -> Entry:
     """An entry without a gradient: ``int``, ``text``, ``flag``, ``choice``, ``shape``, ``file`` or ``path``."""
-    extra = {key: options.pop(key) for key in ("also", "profile", "refers") if key in options}
+    extra = {key: options.pop(key) for key in ("also", "profile") if key in options}
     options.setdefault("differentiable", False)
     return Entry(Parameter("", options.pop("unit", ""), None, doc, kind=kind, **options), **extra)
 

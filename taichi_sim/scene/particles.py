@@ -4,7 +4,6 @@ import fnmatch
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -103,12 +102,8 @@ def build_clusters(scene: Scene, seed: int) -> list[Cluster]:
     return built
 
 
-def _folder(scene: Scene) -> Path | None:
-    return Path(scene.source).parent if scene.source else None
-
-
 def _springs(scene: Scene, name: str, table: Springs, path: str) -> Cluster:
-    network = make_network(table.kind, table.parameters, scene.dim, path, _folder(scene))
+    network = make_network(table.kind, table.parameters, scene.dim, path, scene.folder)
     count, springs, bends = len(network.points), len(network.edges), len(network.bends)
     problems = []
     for key, wanted, what in (
@@ -125,7 +120,7 @@ def _springs(scene: Scene, name: str, table: Springs, path: str) -> Cluster:
     problems += _counted(table, path, count)
     held = np.zeros(count, bool)
     if table.held is not None:
-        held = _inside(resolve_shape(table.held, scene.dim, f"{path}.held", _folder(scene)), network.points)
+        held = _inside(resolve_shape(table.held, scene.dim, f"{path}.held", scene.folder), network.points)
         if not held.any():
             problems.append(Problem(f"{path}.held", _nothing("point", "network's points", network.points)))
     regions, more = _regions(scene, table.regions, network.points, path, "point")
@@ -138,7 +133,7 @@ def _springs(scene: Scene, name: str, table: Springs, path: str) -> Cluster:
 
 def _grains(scene: Scene, name: str, table: Grains, path: str, seed: int) -> Cluster:
     dim, radius, spread = scene.dim, float(table.radius), float(table.radius_spread)
-    shape = resolve_shape(table.shape, dim, f"{path}.shape", _folder(scene))
+    shape = resolve_shape(table.shape, dim, f"{path}.shape", scene.folder)
     rng = np.random.default_rng([int(seed), zlib.crc32(name.encode())])
     try:
         points, size = _packed(shape, radius, spread, table.packing == "jittered", rng)
@@ -191,7 +186,7 @@ def _regions(
     for name, region in regions.items():
         where = f"{path}.regions.{name}"
         try:
-            shape = resolve_shape(region.shape, scene.dim, f"{where}.shape", _folder(scene))
+            shape = resolve_shape(region.shape, scene.dim, f"{where}.shape", scene.folder)
         except SceneError as error:
             problems += error.problems
             continue

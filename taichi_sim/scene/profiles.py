@@ -1,4 +1,4 @@
-"""Profiles: values that change piecewise linearly along one rest coordinate, and their gradients."""
+"""Profiles: values that change piecewise linearly along one rest coordinate."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -46,13 +46,3 @@ def interpolate(profile: Any, rest: np.ndarray) -> np.ndarray:
         raise ValueError(f"a profile in {rest.shape[1]}-D needs an axis and vectors of that size")
     left, right, weight = _weights(rest[:, axis], points)
     return (1 - weight)[:, None] * values[left] + weight[:, None] * values[right]
-
-
-def interpolate_vjp(profile: Any, rest: np.ndarray, bar: np.ndarray) -> np.ndarray:
-    """Gradient (points, k) with respect to a profile's values from ``bar`` (n, k)."""
-    axis, points, values = _parts(profile)
-    left, right, weight = _weights(rest[:, axis], points)
-    result = np.zeros_like(values)
-    np.add.at(result, left, (1 - weight)[:, None] * bar)
-    np.add.at(result, right, weight[:, None] * bar)
-    return result

@@ -2,7 +2,6 @@
 
 import fnmatch
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -47,16 +46,12 @@ def build_rigid(scene: Scene) -> list[RigidGeometry]:
     for name, table in scene.rigid.items():
         path = f"rigid.{name}.shape"
         try:
-            built.append(_build(name, table, resolve_shape(table.shape, scene.dim, path, _folder(scene)), path))
+            built.append(_build(name, table, resolve_shape(table.shape, scene.dim, path, scene.folder), path))
         except SceneError as error:
             problems += error.problems
     if problems:
         raise SceneError(problems, scene.source)
     return built
-
-
-def _folder(scene: Scene) -> Path | None:
-    return Path(scene.source).parent if scene.source else None
 
 
 def _build(name: str, table: Rigid, shape: Shape, path: str) -> RigidGeometry:

@@ -36,9 +36,13 @@ def read_value(entry: Entry, value: Any, path: str, context: Context) -> Any:
         return _choice(parameter, value, path, context)
     if callable(value) and parameter.kind == "text":
         return value
-    if parameter.shape and isinstance(value, list | tuple):
-        return [_text(parameter, item, f"{path}[{i}]", context) for i, item in enumerate(value)]
-    return _text(parameter, value, path, context)
+    if not parameter.shape:
+        return _text(parameter, value, path, context)
+    if isinstance(value, str):  # a list of one
+        return [_text(parameter, value, path, context)]
+    if not isinstance(value, list | tuple):
+        return context.add(path, 'must be a list of texts, for example ["NAME"]', value)
+    return [_text(parameter, item, f"{path}[{i}]", context) for i, item in enumerate(value)]
 
 
 def expected(parameter: Parameter, dim: int | None) -> str:

@@ -81,24 +81,29 @@ class Mechanism:
     def place(self, body: str, point: Sequence[float] | None = None, at: Posture | None = None) -> np.ndarray:
         """(dim,) m, where a ``point`` of a body is (coordinates of its shape before the pose, as of markers; none: its
         centre of mass)."""
-        b, at = self._body(body), at or self.posture()
+        b, at = self._body(body), self._at(at)
         return at.position[b] + (at.matrices[b] @ self._inner.arm(b, self._local(b, point)))[: self._dim]
 
     def jacobian(self, body: str, point: Sequence[float] | None = None, at: Posture | None = None) -> np.ndarray:
         """(dim + 1 or 3, freedoms): velocity of the point, then angular velocity of the body, world axes."""
         b = self._body(body)
-        return self._inner.jacobian(at or self.posture(), b, self._local(b, point))
+        return self._inner.jacobian(self._at(at), b, self._local(b, point))
 
     def mass_matrix(self, at: Posture | None = None) -> np.ndarray:
         """(freedoms, freedoms), with the joints' armature."""
-        return self._inner.mass_matrix(at or self.posture())
+        return self._inner.mass_matrix(self._at(at))
 
     def inverse_dynamics(self, velocity: Any, acceleration: Any, at: Posture | None = None) -> np.ndarray:
         """(freedoms,) forces (N, N m) along the degrees of freedom that give ``acceleration`` at ``velocity``, both
         (freedoms,), against gravity. At rest: what holds the robot up."""
         count = len(self.freedoms)
         v, a = (_numbers(name, x, count) for name, x in (("velocity", velocity), ("acceleration", acceleration)))
-        return self._inner.inverse_dynamics(at or self.posture(), v, a)
+        return self._inner.inverse_dynamics(self._at(at), v, a)
+
+    def _at(self, at: Posture | None) -> Posture:
+        if at is not None and not isinstance(at, Posture):
+            raise ValueError(f"at must be what posture() returns, got {at!r}")
+        return self.posture() if at is None else at
 
     def _body(self, name: str) -> int:
         if name not in self._bodies:

@@ -1,21 +1,63 @@
 """Values by path: read, changed, and held to what their declaration allows."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from taichi_sim.core.errors import short
 from taichi_sim.core.given import real_numbers, text, texts
-from taichi_sim.scene.paths import match
+from taichi_sim.scene.paths import design_variables, match
 from taichi_sim.scene.values import HUGE
 from taichi_sim.simulation.turns import exclusive, waiting
 from taichi_sim.simulation.user_arrays import UserArrays
 from taichi_sim.timeline.tape import open_tape
 
 
+@dataclass(frozen=True)
+class DesignVariable:
+    """What an optimiser may change: an array by path, its bounds (infinite where there are none) and scale."""
+
+    path: str
+    value: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    scale: str
+    spread: float
+    step: float | None
+
+
 class Quantities(UserArrays):
     """The part of :class:`Simulation` that knows its quantities by path."""
+
+    @property
+    def design(self) -> list[DesignVariable]:
+        """The scene's ``[[design]]`` entries, wildcards written out."""
+        found = []
+        for d in design_variables(self.scene):
+            value = self.get(d.path)
+            low, high = (np.broadcast_to(b, value.shape) for b in (d.lower, d.upper))
+            found.append(DesignVariable(d.path, value, low, high, d.scale, d.spread, d.step))
+        return found
+
+    @waiting
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        """Everything with a gradient: path → ``value, shape, unit, doc, lower, upper, scale``."""
+        out = {}
+        for path in self._values:
+            q = self.model.quantities[path]
+            value = self.get(path)
+            out[path] = {
+                "value": value,
+                "shape": value.shape,
+                "unit": q.unit,
+                "doc": q.doc,
+                "lower": q.lower,
+                "upper": q.upper,
+                "scale": q.scale,
+            }
+        return out
 
     def _paths(self, patterns: "str | Iterable[str]") -> list[str]:
         patterns = texts("a path (wrt)", patterns)

@@ -1,5 +1,6 @@
 """All solvers of a simulation as one: what the timeline steps."""
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -34,6 +35,12 @@ class World:
             both = SpheresStepper(solvers["continuum"], solvers["particles"], spheres, coupled)
             rest = {k: s for k, s in self._steppers.items() if k not in ("continuum", "particles", "coupled")}
             self._steppers = {"met": both, **rest}
+
+    def finely(self) -> contextlib.AbstractContextManager[None]:
+        """Steps whose differences may be taken: rigid bodies are solved to the last digits. (Coupled ones are as they
+        are: what they push at limits what they can be solved to.)"""
+        solver = self._steppers.get("rigid")
+        return contextlib.nullcontext() if solver is None else solver.finely()
 
     @staticmethod
     def named(family: str, state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

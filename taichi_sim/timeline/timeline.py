@@ -54,7 +54,7 @@ class Timeline:
         self.substeps_run = 0
         self._recorded = False
         self.snapshots.clear()
-        self._at, self._state = 0, start
+        self._state = start
         if not record:
             self._unrecorded(on_event)
             return
@@ -97,7 +97,7 @@ class Timeline:
             elif isinstance(action, Copy | Move):
                 state = self.snapshots.load(action.n, keep=isinstance(action, Copy))
                 if action.to_storage == StorageType.WORK:
-                    self._at, self._state = action.n, state
+                    self._state = state
             if isinstance(action, stop):
                 return
 
@@ -125,7 +125,7 @@ class Timeline:
         if end - start > k:
             self.stepper.forward(k, end - start, record)
         self.substeps_run += end - start
-        self._at, self._state = segment + 1, self.stepper.read_slot(end - start)
+        self._state = self.stepper.read_slot(end - start)
 
     def _reverse(self, segment: int, on_adjoint: Entry | None) -> None:
         start, end = self._bounds(segment)

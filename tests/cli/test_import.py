@@ -46,6 +46,7 @@ def test_a_base_can_be_fixed(cli, tmp_path):
         ([QUADRUPED, "--out", "x.json"], "must end in .toml"),
         ([QUADRUPED, "--out", "x.toml", "--name", "1"], "must be letters"),
         ([QUADRUPED, "--out", "x.toml", "--stiffness", "soft"], "invalid float"),
+        ([QUADRUPED, "--out", "x.toml", "--damping", "1"], "--stiffness gives: give it too"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_2(cli, tmp_path, monkeypatch, words, says):

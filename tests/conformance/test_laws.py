@@ -62,6 +62,12 @@ def upright(rng: np.random.Generator, dim: int) -> np.ndarray:
     )
 
 
+def away_from_corners(law: Law, F: np.ndarray) -> np.ndarray:
+    """Which of ``F`` (n, dim, dim) are not at a corner of the law: granular matter at the volume it had is neither
+    pressed nor pulled apart, and a stencil goes round that. (Such a law's own tests look at it from its sides.)"""
+    return (np.abs(np.log(np.abs(np.linalg.det(F)))) > 0.02) | (law.kind != "granular")
+
+
 def demanding(rng: np.random.Generator, dim: int) -> np.ndarray:
     """:func:`upright`, then nearly flat, needles, and inverted."""
     flat, needle, inverted = np.ones((4, dim)), np.full((3, dim), 0.1), np.tile([1.5, 1.1, -0.4][-dim:], (8, 1))
@@ -108,6 +114,8 @@ class Case:
         rng = np.random.default_rng(seed)
         self.law, self.dim = law, dim
         self.F = demanding(rng, dim)
+        self.upright = int(away_from_corners(law, self.F[:23]).sum())
+        self.F = self.F[away_from_corners(law, self.F)]
         self.n = len(self.F)
         self.C = 3.0 * rng.normal(size=self.F.shape)
         self.c = law.coefficients(sample_all(law, rng, (self.n,)))
@@ -208,8 +216,10 @@ def test_project_adjoint(f64, law, dim):
 def test_stress_is_the_derivative_of_the_energy(f64, law, dim):
     rng = np.random.default_rng(11)
     F = upright(rng, dim)
-    F = F[np.linalg.det(F) > 0.25]  # a fluid's volume ratio is clamped below
+    F = F[(np.linalg.det(F) > 0.25) & away_from_corners(law, F)]  # a fluid's volume ratio is clamped below
     c = law.coefficients(sample_all(law, rng, (len(F),)))
+    if law.kind == "granular":  # elsewhere, energy ends at a jump: sheared sand that is not pressed cannot be
+        F = point.project(law, F, c)
     tau = point.stress(law, F, c)
 
     def psi(rows):
@@ -267,9 +277,10 @@ def test_two_dimensions_are_plane_strain(f64, law):
 def test_wave_speed_is_that_of_the_stress(f64, law, dim):
     params = sample_all(law, np.random.default_rng(9))
     c, h = law.coefficients(params)[None], 1e-4
-    F = np.tile(np.eye(dim), (len(STENCIL), 1, 1))
-    F[:, 0, 0] += [h * offset for offset, _ in STENCIL]
-    modulus = np.dot(point.stress(law, F, c)[:, 0, 0], [weight for _, weight in STENCIL]) / h
+    weights = [49 / 20, -6, 15 / 2, -20 / 3, 15 / 4, -6 / 5, 1 / 6]  # sixth order from one side: sand has no other
+    F = np.tile(np.eye(dim), (len(weights), 1, 1))
+    F[:, 0, 0] -= h * np.arange(len(weights))
+    modulus = np.dot(point.stress(law, F, c)[:, 0, 0], weights) / h
     speed = law.wave_speed({k: float(v) for k, v in params.items()}, 800.0)
     assert speed == pytest.approx(np.sqrt(modulus / 800.0), rel=1e-6)
     assert law.diffusivity({k: float(v) for k, v in params.items()}, 800.0) >= 0.0
@@ -321,7 +332,8 @@ def upright_results(precision: str) -> dict[tuple[str, int], list[np.ndarray]]:
     runtime.start(precision, threads=2)
     results = {}
     for law, dim in itertools.product(laws, (2, 3)):
-        case, sure = Case(law, dim), slice(0, 23)  # upright: elsewhere rounding of F alone moves the rotation
+        case = Case(law, dim)
+        sure = slice(0, case.upright)  # elsewhere rounding of F alone moves the rotation
         F, C, c, bar = case.F[sure], case.C[sure], case.c[sure], case.bar[sure]
         results[law.name, dim] = [np.abs(c).max(1), point.stress(law, F, c, C), *point.stress_vjp(law, F, c, bar, C)]
     return results

@@ -214,3 +214,54 @@ def _ones(n, dim):
     ones = ti.ndarray(ti.types.vector(dim, _real()), n)
     ones.fill(1.0)
     return ones
+
+
+@pytest.mark.parametrize("precision", ["f32", "f64"])
+@pytest.mark.parametrize("dim", [2, 3])
+def test_symmetric_eigen(precision, dim):
+    """Also where eigenvalues are equal, nearly equal, or far apart."""
+    runtime.start(precision, threads=2)
+    rng = np.random.default_rng(4)
+    values = rng.normal(size=(300, dim)) * 10.0 ** rng.uniform(-3, 3, (300, 1))
+    values[:50], values[50:100, 1] = 1.0, values[50:100, 0]
+    values[100:150] = 1.0 + 1e-6 * values[100:150]
+    values[150:200] *= 10.0 ** rng.uniform(-6, 0, (50, dim))
+    axes = _rotations(rng, 300, dim)
+    axes[::5] = np.eye(dim)
+    a = np.einsum("nij,nj,nkj->nik", axes, values, axes)
+    a = (a + np.swapaxes(a, 1, 2)) / 2
+    given, found_values, found_axes = _matrices(a), _matrices(np.zeros_like(a)), _matrices(np.zeros_like(a))
+    eigen(given, found_values, found_axes)
+    found, Q = np.einsum("nii->ni", found_values.to_numpy().astype(float)), found_axes.to_numpy().astype(float)
+    rounding = 20 * np.finfo(_dtype()).eps
+    size = np.abs(values).max(axis=1, keepdims=True)
+    assert (
+        np.max(np.abs(np.sort(found) - np.sort(np.linalg.eigvalsh(a.astype(_dtype()).astype(float)))) / size) < rounding
+    )
+    assert np.max(np.abs(Q @ np.swapaxes(Q, 1, 2) - np.eye(dim))) < rounding and np.all(np.linalg.det(Q) > 0)
+    assert np.max(np.abs(np.einsum("nij,nj,nkj->nik", Q, found, Q) - a) / size[:, None]) < rounding
+
+
+@ti.kernel
+def eigen(a: _array, values: _array, axes: _array):
+    for i in a:
+        found, axes[i] = maths.symmetric_eigen(a[i])
+        for d in ti.static(range(found.n)):
+            values[i][d, d] = found[d]
+
+
+def test_sinhc(f64):
+    x = np.concatenate([[0.0], np.geomspace(1e-9, 30.0, 400), [0.2, 0.2000001], -np.geomspace(1e-9, 30.0, 50)])
+    given = ti.ndarray(ti.types.vector(1, ti.f64), len(x))
+    given.from_numpy(x[:, None])
+    result = ti.ndarray(ti.types.vector(1, ti.f64), len(x))
+    apply_sinhc(given, result)
+    expected = np.sinh(x) / np.where(x == 0.0, 1.0, x)
+    expected[0] = 1.0
+    np.testing.assert_allclose(result.to_numpy()[:, 0], expected, rtol=1e-14)
+
+
+@ti.kernel
+def apply_sinhc(x: _array, result: _array):
+    for i in x:
+        result[i][0] = maths.sinhc(x[i][0])

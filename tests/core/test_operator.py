@@ -72,6 +72,22 @@ def with_a_real(weight: A1, factor: ti.f32):
         weight[p] = factor
 
 
+@ti.kernel
+def of_many_arguments(
+    n0: ti.i32, n1: ti.i32, n2: ti.i32, n3: ti.i32, n4: ti.i32, n5: ti.i32, n6: ti.i32, n7: ti.i32,
+    n8: ti.i32, n9: ti.i32, n10: ti.i32, n11: ti.i32, n12: ti.i32, n13: ti.i32, n14: ti.i32, n15: ti.i32,
+    n16: ti.i32, n17: ti.i32, n18: ti.i32, n19: ti.i32, n20: ti.i32, n21: ti.i32, n22: ti.i32, n23: ti.i32,
+    n24: ti.i32, n25: ti.i32, n26: ti.i32, n27: ti.i32, n28: ti.i32, n29: ti.i32, n30: ti.i32, n31: ti.i32,
+    n32: ti.i32, n33: ti.i32, n34: ti.i32, n35: ti.i32, n36: ti.i32, n37: ti.i32, n38: ti.i32, n39: ti.i32,
+    n40: ti.i32, n41: ti.i32, n42: ti.i32, n43: ti.i32, n44: ti.i32, n45: ti.i32, n46: ti.i32, n47: ti.i32,
+    n48: ti.i32, n49: ti.i32, n50: ti.i32, n51: ti.i32, n52: ti.i32, n53: ti.i32, n54: ti.i32, n55: ti.i32,
+    n56: ti.i32, n57: ti.i32, n58: ti.i32, n59: ti.i32, n60: ti.i32, n61: ti.i32, n62: ti.i32, n63: ti.i32,
+    total: A1,
+):  # fmt: skip
+    for p in total:
+        total[p] = total[p] + 100 * n0 + n63
+
+
 @pytest.fixture
 def store(f64):
     made = Store(f64, ARRAYS, {"particle": 3}, 2, 4, 1, 1)
@@ -100,6 +116,19 @@ def test_bound_by_name_with_integers_in_order(store, plain):
         run(0)  # an integer too few
     with pytest.raises(ValueError):
         run(0, 1, 2)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_more_arguments_than_taichi_takes_in_its_own_calls(store, plain):
+    with pytest.raises(RuntimeError, match="too big"):
+        of_many_arguments(*range(64), store["total"])
+    run = bind_kernel(of_many_arguments, store, {}, plain)
+    assert type(run) is (launch.WideLaunch if plain else launch.PreboundLaunch)
+    run(*range(64))
+    run(*range(2, 66))
+    assert store.view("total").tolist() == [63 + 200 + 65] * 3
+    with pytest.raises(ValueError):
+        run(1)
 
 
 def test_two_stores_do_not_disturb_each_other(store, f64):

@@ -8,7 +8,7 @@ import pytest
 from solids import MESHES, cube, needs_meshes, write_obj
 
 from taichi_sim.core.errors import SceneError
-from taichi_sim.scene.bodies import apply_pose, build_bodies, pose_vjp
+from taichi_sim.scene.bodies import build_bodies
 from taichi_sim.scene.schema import Body, Domain, Profile, Region, Scene
 
 
@@ -231,60 +231,6 @@ def test_recorded_meshes_as_bodies(name):
     volume = {"bunny_lowpoly.obj": 0.8324, "kinova_hand_3finger.stl": 5.511e-4, "dog_skin.stl": 0.02408}[name]
     assert body.particle_volume * body.count == pytest.approx(volume * factor**3, rel=0.005)
     assert body.position.mean(axis=0) == pytest.approx(body.center + body.translation, abs=0.5 * body.spacing)
-
-
-@pytest.mark.parametrize("dim", [2, 3])
-@pytest.mark.parametrize("start", ["rest", "turned"])
-@pytest.mark.parametrize("given", ["plain", "arrays", "profiles"])
-def test_gradients_of_the_pose(dim, start, given):
-    rng = np.random.default_rng(11)
-    turn_shape = () if dim == 2 else (3,)
-    (body,) = build_bodies(_scene(dim, 0.1, a=_box(*[0.3] * dim)))
-    n = body.count
-    names = ["position", "rotation", "velocity", "angular_velocity", "deformation"]
-    point: dict[str, Any] = {
-        "position": rng.normal(size=dim),
-        "rotation": np.zeros(turn_shape) if start == "rest" else rng.normal(size=turn_shape),
-        "angular_velocity": np.zeros(turn_shape) if start == "rest" else rng.normal(size=turn_shape),
-        "velocity": rng.normal(size=dim),
-        "deformation": rng.normal(size=(dim, dim)),
-    }
-    if given == "arrays":
-        point["velocity"], point["deformation"] = rng.normal(size=(n, dim)), rng.normal(size=(n, dim, dim))
-    wrap = {name: lambda value: value for name in names}
-    if given == "profiles":
-        points = [0.3, 0.35, 0.5]
-        point["velocity"], point["deformation"] = rng.normal(size=(2, 3, dim))
-        for name in ("velocity", "deformation"):
-            wrap[name] = lambda value: {"axis": "x", "points": points, "values": value}
-    bars = rng.normal(size=(n, dim)), rng.normal(size=(n, dim)), rng.normal(size=(n, dim, dim))
-
-    def loss(values: dict[str, Any]) -> float:
-        out = apply_pose(body.points_rest, body.center, *(wrap[name](values[name]) for name in names))
-        return float(sum(np.sum(bar * array) for bar, array in zip(bars, out, strict=True)))
-
-    body.rotation, body.angular_velocity = point["rotation"], point["angular_velocity"]
-    body.given_velocity, body.given_deformation = (
-        wrap["velocity"](point["velocity"]),
-        wrap["deformation"](point["deformation"]),
-    )
-    gradient = pose_vjp(body, *bars)
-    for name in names:
-        found = np.asarray(getattr(gradient, name))
-        assert found.shape == np.shape(point[name])
-        way = rng.normal(size=found.shape)
-        step = 1e-5
-        slope = (loss({**point, name: point[name] + step * way}) - loss({**point, name: point[name] - step * way})) / (
-            2 * step
-        )
-        assert np.sum(found * way) == pytest.approx(slope, rel=1e-7, abs=1e-7), name
-
-
-def test_gradient_without_velocity_and_deformation():
-    (body,) = build_bodies(_scene(2, 0.1, a=_box(0.3, 0.3)))
-    gradient = pose_vjp(body, np.ones_like(body.position))
-    assert gradient.position == pytest.approx([body.count, body.count])
-    assert np.all(gradient.velocity == 0) and gradient.rotation == pytest.approx(0, abs=1e-12)
 
 
 def test_periodic_sides_are_no_end_and_bodies_overlap_through_them():

@@ -36,6 +36,8 @@ MISTAKES = [
     ({"solver": {"sort_every": 2.5}}, "solver.sort_every", "whole number"),
     ({"solver": {"sort_every": 2**31}}, "solver.sort_every", "2147483647"),
     ({"solver": {"partitions": True}}, "solver.partitions", "whole number"),
+    ({"solver": {"contact_gradient": "smoothed"}}, "solver.contact_gradient", "there are none"),
+    ({"solver": {"gradient_sigma": 0.0}}, "solver.gradient_sigma", "> 0"),
     ({"domain.cells": 2**40, "domain.spacing": DELETE}, "domain.cells", "2147483647"),
     ({"duration": 0}, "duration", "> 0 s"),
     ({"duration": -1.0}, "duration", "> 0 s"),
@@ -90,7 +92,12 @@ MISTAKES = [
     (
         {"bodies.torso.material": "water", "materials.water": {"preset": "water"}},
         "actuators.front.body",
-        "needs a solid",
+        "needs a solid, a fluid",
+    ),
+    (
+        {"bodies.torso.material": "sand", "materials.sand": {"preset": "dry_sand"}},
+        "actuators.front.body",
+        "needs a solid, sand",
     ),
     ({"actuators.front.region": "frnt"}, "actuators.front.region", "did you mean 'front'?"),
     ({"actuators.front.signal.kind": "sinusoid"}, "actuators.front.signal.kind", "did you mean 'sinusoids'?"),

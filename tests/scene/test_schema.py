@@ -31,6 +31,11 @@ def test_parameters_of_a_kind_are_keywords_and_attributes():
         _ = actuator.strenth
 
 
+def test_a_kind_that_is_missing_is_asked_for():
+    with pytest.raises(ValueError, match=r"Objective: kind is missing; allowed: .*function"):
+        schema.Objective(function=3)
+
+
 def test_two_tables_do_not_share_what_they_hold():
     a, b = Material(law="x", density=1.0), Material(law="x", density=1.0)
     a.youngs_modulus = 1.0

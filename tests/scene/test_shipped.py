@@ -16,7 +16,9 @@ from taichi_sim.scene.paths import design_variables
 
 def test_what_is_shipped():
     soft = {"crawler", "quadruped", "throw", "bunny_drop", "pour"}
-    assert soft | {"mass_spring_robot", "cloth_drop", "grain_hopper", "cube_toss"} <= set(shipped_scenes())
+    assert soft | {"mass_spring_robot", "cloth_drop", "grain_hopper", "cube_toss", "crawler_on_sand"} <= set(
+        shipped_scenes()
+    )
     assert (data_root() / "materials").is_dir()
 
 

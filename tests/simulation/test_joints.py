@@ -135,6 +135,8 @@ def test_what_is_set_later_is_refused_by_name():
             sim.set(path, good)
         with pytest.raises(ValueError, match=r"coordinate of 'rail' must be 1 finite number, got 'far'"):
             sim.mechanism().posture({"rail": "far"})
+        with pytest.raises(ValueError, match=r"what posture\(\) returns, got 3"):
+            sim.mechanism().place("upper", at=3)
 
 
 def test_a_mistake_in_the_file_of_a_robot_names_it_and_is_the_only_one(tmp_path):
@@ -189,3 +191,13 @@ def test_the_mechanism_of_a_scene(dim):
     ]
     assert arm.inverse_dynamics(still, still, here) == pytest.approx(-np.sum(pull, axis=0), abs=1e-10)
     assert np.linalg.eigvalsh(arm.mass_matrix(here)).min() > 0
+
+
+def test_a_start_outside_its_limits_is_said():
+    with Simulation(scene(2)) as sim:
+        assert not any("limits" in note for note in sim.notes)
+    outside = scene(2)
+    outside.joints["shoulder"].position = 0.3
+    with Simulation(outside) as sim:
+        (note,) = (note for note in sim.notes if "limits" in note)
+        assert note.startswith("joints.shoulder starts at 0.3, outside its limits -inf … 0.2")

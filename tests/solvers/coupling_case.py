@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 from assembly import Assembly
+from differences import central
 
 from taichi_sim import runtime
 from taichi_sim.laws.law import kernel_functions, laws
@@ -27,14 +28,14 @@ ALONG = ("parent_anchor", "child_anchor", "joint_axis", "mount", "armature", "jo
 class Case:
     """Matter that fills ``boxes`` (low, high), and the bodies of ``assembly`` with ``colliders``.
 
-    ``without(x)`` tells which particles to leave out. ``walls``: (axis, side -1 or 1, place)
-    of planes that hold the nodes beyond them (kind 0 sticky, 1 slip).
+    ``without(x)`` tells which particles to leave out; with ``thin`` thin boxes are plates. ``walls``: (axis, side -1 or
+    1, place) of planes that hold the nodes beyond them (kind 0 sticky, 1 slip).
     """
 
     def __init__(self, assembly: Assembly, colliders: Colliders, boxes, *, steps, dt, spacing=0.05, cells=20, law=None,
                  density=1.0, walls=(), wall_kind=1, per_axis=2, envs=1, partitions=2, slots=None, room=100_000,
                  skin=None, damping=0.0, pool=64, sort_every=5, segment_mode=False, gravity=None, segment_room=None,
-                 cells_of=None, without=None, rows_room=None):  # fmt: skip
+                 cells_of=None, without=None, rows_room=None, thin=False):  # fmt: skip
         name, values = law or ("neo_hookean", {"youngs_modulus": 100.0, "poissons_ratio": 0.0})
         dim = assembly.dim
         self.dim, self.steps, self.envs, self.spacing = dim, steps, envs, spacing
@@ -49,12 +50,13 @@ class Case:
         n = len(x)
         rt = runtime.current()
         cells_of = cells_of or (cells,) * dim
+        plates = colliders.part(3 * spacing) if thin else 0
         self.plan = MpmPlan(
             dim=dim, spacing=spacing, lower=(0.0,) * dim, upper=tuple(c * spacing for c in cells_of), envs=envs,
             periodic=(False,) * dim, partitions=1 if segment_mode else partitions, particles=n,
             laws=(kernel_functions(laws.get(name)),), law_ranges=((0, n),), rows=1, groups=1, fields=0,
             contacts=max(1, len(walls) * int(np.prod([c + 12 for c in cells_of]))) * envs, driven_frames=1,
-            driven=False, sort_every=sort_every, segment_mode=segment_mode,
+            driven=False, sort_every=sort_every, segment_mode=segment_mode, plates=plates,
         )  # fmt: skip
         slots = (slots or steps) + 1
         self.mpm = MpmSolver(rt, self.plan, steps, 1, slots, room if segment_room is None else segment_room, False)
@@ -216,18 +218,7 @@ class Case:
 
     def difference(self, key, direction, step):
         """Extrapolated central difference along ``direction``."""
-        place = self.place(key)
-        kept = np.array(place)
-
-        def central(h):
-            values = []
-            for sign in (1, -1):
-                place[...] = kept + sign * h * direction
-                values.append(self.loss())
-            place[...] = kept
-            return (values[0] - values[1]) / (2 * h)
-
-        return (4 * central(step / 2) - central(step)) / 3
+        return central(self.loss, self.place(key), direction, step)
 
     def check(self, keys=None, tolerance=1e-6, steps=(1e-4, 1e-5, 1e-6, 1e-7)):
         """Relative error of the gradient along one random direction of each array, at the best step."""

@@ -1,6 +1,7 @@
 """Small particle scenes run directly on the solver, and their gradients beside central differences."""
 
 import numpy as np
+from differences import central
 
 from taichi_sim import runtime
 from taichi_sim.solvers.particles.arrays import COMPLIANT, SEPARATE, SLIP, STICKY, ParticlesPlan, rooms
@@ -61,19 +62,8 @@ class Rollout:
         return view[0] if name in STATE else view
 
     def difference(self, name, direction, step):
-        """Twice extrapolated central difference along ``direction``."""
-        place = self.place(name)
-        kept = np.array(place)
-
-        def central(h):
-            values = []
-            for sign in (1, -1):
-                place[...] = kept + sign * h * direction
-                values.append(self.value())
-            place[...] = kept
-            return (values[0] - values[1]) / (2 * h)
-
-        return (4 * central(step / 2) - central(step)) / 3
+        """Extrapolated central difference along ``direction``."""
+        return central(self.value, self.place(name), direction, step)
 
     def errors(self, names, sizes=(1e-4, 1e-5, 1e-6), seed=5):
         """Relative error of the gradient along a random direction of each array."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 from assembly import Assembly
+from differences import central
 
 from taichi_sim import runtime
 from taichi_sim.solvers.coupling.colliders import Colliders
@@ -113,18 +114,7 @@ class PointsCase:
 
     def difference(self, key, direction, step):
         """Extrapolated central difference along ``direction``."""
-        place = self.place(key)
-        kept = np.array(place)
-
-        def central(h):
-            values = []
-            for sign in (1, -1):
-                place[...] = kept + sign * h * direction
-                values.append(self.loss())
-            place[...] = kept
-            return (values[0] - values[1]) / (2 * h)
-
-        return (4 * central(step / 2) - central(step)) / 3
+        return central(self.loss, self.place(key), direction, step)
 
     def errors(self, keys=None, steps=(1e-3, 1e-5, 1e-6, 1e-7, 1e-8)):
         """Relative error of the gradient along one random direction of each array, at the best step."""

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 from assembly import Assembly
+from differences import central
 
 from taichi_sim import runtime
 from taichi_sim.solvers.rigid.shapes import BALL, HULL, WALL, pair_bit
@@ -84,18 +85,7 @@ class Rollout:
 
     def difference(self, name: str, direction: np.ndarray, step: float) -> float:
         """Extrapolated central difference along ``direction``."""
-        place = self.place(name)
-        kept = np.array(place)
-
-        def central(h: float) -> float:
-            values = []
-            for sign in (1, -1):
-                place[...] = kept + sign * h * direction
-                values.append(self.value())
-            place[...] = kept
-            return (values[0] - values[1]) / (2 * h)
-
-        return (4 * central(step / 2) - central(step)) / 3
+        return central(self.value, self.place(name), direction, step)
 
     def check(
         self, names: tuple[str, ...], tolerance: float, steps: dict[str, float] | None = None, floor: float = 1e-12

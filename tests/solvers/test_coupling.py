@@ -118,13 +118,13 @@ def test_refusals():
         c.sampled(0, np.full((5, 5), np.nan), [0.0, 0.0], 0.1)
 
 
-def squeezed(steps=400):
+def squeezed(steps=400, **more):
     """Two boxes that close on a small block: its particles touch both."""
     a, c = Assembly(2), Colliders(2)
     for side in (-1.0, 1.0):
         a.box(0.05, [0.05, 0.1], [0.5 + side * 0.105, 0.5], velocity=[-side * 0.2, 0.0])
         c.box(len(a.bodies) - 1, [0.05, 0.1])
-    return Case(a, c, [((0.475, 0.45), (0.525, 0.55))], steps=steps, dt=5e-4, spacing=0.05)
+    return Case(a, c, [((0.475, 0.45), (0.525, 0.55))], steps=steps, dt=5e-4, spacing=0.05, **more)
 
 
 def test_particles_between_two_bodies(f64):

@@ -8,6 +8,7 @@ from taichi_sim import runtime
 
 CASES = {
     "2-D, two laws, fused": {"dim": 2, "names": ("neo_hookean", "newtonian_fluid")},
+    "2-D, sand": {"dim": 2, "names": ("drucker_prager",)},
     "3-D": {"dim": 3, "per_law": 40, "sort_every": 3},
     "two environments, one task each": {"dim": 2, "segment_mode": True, "envs": 2},
     "periodic": {"dim": 2, "periodic": True},

@@ -5,11 +5,11 @@ import time
 
 import numpy as np
 import pytest
+from surfaces import box_mesh, box_polygon, disc_polygon, plane_mesh, sphere_mesh
 
 from taichi_sim import runtime
 from taichi_sim.viz.camera import Camera2D, Camera3D, Orbit
 from taichi_sim.viz.picture import COOL, WARM, Marker, Mesh, Picture, Polygon
-from taichi_sim.viz.primitives import box_mesh, box_polygon, disc_polygon, plane_mesh, sphere_mesh
 from taichi_sim.viz.renderer import Renderer, nice
 
 RED, GREEN = (0.85, 0.1, 0.1), (0.1, 0.7, 0.1)

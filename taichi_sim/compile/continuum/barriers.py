@@ -1,7 +1,5 @@
 """Walls and obstacles of a scene as contacts, and the room their table needs."""
 
-from pathlib import Path
-
 import numpy as np
 
 from taichi_sim.compile.binding import Values
@@ -33,7 +31,7 @@ def walls(scene: Scene, known: dict[str, Quantity]) -> list[WallContact]:
 
 def obstacles(scene: Scene, known: dict[str, Quantity]) -> list[ObstacleContact]:
     """The scene's obstacles, mesh files read. Raises ``SceneError`` for a file that cannot be used."""
-    folder = Path(scene.source).parent if scene.source else None
+    folder = scene.folder
     out = []
     for name, o in scene.obstacles.items():
         friction = f"obstacles.{name}.friction"

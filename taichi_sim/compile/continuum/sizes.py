@@ -49,7 +49,7 @@ def sort_every(wanted: int, cells_per_step: float) -> int:
 
 def check_size(plan: MpmPlan) -> None:
     """Raise ``ValueError`` for a grid that 32-bit node indices cannot address."""
-    if max(plan.sizes) > 4 * 1023 or plan.nodes * plan.workers > NODE_MASK:
+    if max(plan.sizes) > 4 * 1023 or plan.nodes * plan.layers * plan.workers > NODE_MASK:
         raise ValueError(
             f"domain.spacing = {plan.spacing:g} m makes a grid of {' x '.join(map(str, plan.sizes))} nodes: too large; "
             "use a larger spacing or a smaller domain" + (", or fewer envs" if plan.envs > 1 else "")

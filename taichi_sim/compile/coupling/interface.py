@@ -1,7 +1,7 @@
 """Where rigid bodies and continua of a scene meet: the coupling of their solvers, compiled."""
 
 import fnmatch
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from taichi_sim.compile.continuum.doubts import DEEP, LOOKED_AT, MANY
 from taichi_sim.compile.continuum.family import Continuum
 from taichi_sim.compile.continuum.limits import step_limit
 from taichi_sim.compile.coupling.attachments import Attachments
+from taichi_sim.compile.coupling.plates import part
 from taichi_sim.compile.coupling.skins import Contact, Skins, pieces_of
 from taichi_sim.compile.family import Piece, State
 from taichi_sim.compile.rigid.family import RigidFamily
@@ -41,6 +42,7 @@ class Interface:
     pool: int
     host: str = "continuum"
     attachments: Attachments | None = None
+    notes: Sequence[str] = ()
 
     def costs(self) -> Costs:
         """Bytes of its arrays."""
@@ -73,11 +75,9 @@ def avoids(body: RigidGeometry, other: str) -> bool:
     return any(fnmatch.fnmatchcase(other, pattern) for pattern in body.table.no_contact)
 
 
-def interface(
-    soft: Continuum, rigid: RigidFamily, pieces: Mapping[str, Piece], values: Values, bounds: Bounds
-) -> Interface | None:
+def interface(soft: Continuum, rigid: RigidFamily, pieces: Mapping[str, Piece], values: Values) -> Interface | None:
     """The coupling of a scene's continua and rigid bodies; ``None`` where all of them pass through each other and none
-    is attached.
+    is attached. Where bodies are thin, the continua's plan gets a second layer of the grid.
 
     Contact is hard, and particles touch half of their spacing from a surface. Penetration is taken back at the
     pace of the material's waves in the scene as built. Raises ``ValueError`` for shapes that continua do not know.
@@ -105,13 +105,16 @@ def interface(
             contact.rate[c, one.rows], contact.cap[c, one.rows] = skin["rate"], skin["cap"]
             if not avoids(rigid.bodies[b], one.name):
                 contact.offset[c, one.rows] = skin["offset"]
+    mixed = [b for b in touched if any(avoids(rigid.bodies[b], one.name) for one in matter)]
+    notes = part(soft, rigid, colliders, owner, mixed, finest, values)
     return Interface(
-        colliders.plan(plan, rigid.plan),
+        colliders.plan(soft.plan, rigid.plan),
         colliders,
         Skins([rigid.bodies[b].name for b in owner], colliders, contact, envs),
         default_skin(plan.spacing, fast, finest, dt),
         _likely([rigid.bodies[b] for b in touched], finest, plan.particles),
         attachments=held,
+        notes=notes,
     )
 
 

@@ -28,3 +28,24 @@ def sinking_notes(rigid: RigidFamily, values: Values) -> list[str]:
                 f"what it stands on; a contact_stiffness of {enough:.2g} N/m holds it to a thousandth of its size"
             )
     return notes
+
+
+def limit_notes(rigid: RigidFamily, values: Values) -> list[str]:
+    """A sentence for every joint that starts outside its limits: they push it back, as hard as they are."""
+    notes = []
+    for link in rigid.joints.tree:
+        lower, upper = values.get(f"{link.path}.lower"), values.get(f"{link.path}.upper")
+        at = values.get(f"{link.path}.position")
+        if at is None or (lower is None and upper is None):
+            continue
+        least = -np.inf if lower is None else lower
+        most = np.inf if upper is None else upper
+        beyond = np.maximum(least - at.reshape(len(at), -1)[:, 0], at.reshape(len(at), -1)[:, 0] - most)
+        e = int(np.argmax(beyond))
+        if beyond[e] > 0:
+            low, high = (float(np.broadcast_to(side, len(at))[e]) for side in (least, most))
+            notes.append(
+                f"{link.path} starts at {float(at[e].reshape(-1)[0]):.4g}, outside its limits {low:.4g} … {high:.4g}: "
+                f"they push it back; give a position between them"
+            )
+    return notes

@@ -106,14 +106,6 @@ def _compare(p: Values, frame: Frame) -> tuple[np.ndarray, np.ndarray, list[tupl
     return np.where(seen[..., None], residual, 0.0), seen, rows, groups
 
 
-def residuals(p: Values, frame: Frame) -> np.ndarray:
-    """Marker minus data in m, shape (markers, dim), zero where there are no data; ``p`` from ``prepare``.
-
-    The value of the objective is the sum of their squares over the number of markers with data.
-    """
-    return _compare(p, frame)[0]
-
-
 def _rule(p: Values, frame: Frame) -> Evaluation:
     residual, seen, rows, groups = _compare(p, frame)
     bar = 2.0 * residual / np.maximum(seen.sum(axis=-1), 1)[..., None, None]

@@ -40,6 +40,11 @@ class _Flat(msgspec.StructMeta):
         extra = {key: given.pop(key) for key in list(given) if key not in fields}
         if extra:
             given["parameters"] = {**given.get("parameters", {}), **extra}
+        if "kind" in fields and "kind" not in given and not args:
+            from taichi_sim.scene.kinds import kinds
+
+            allowed = ", ".join(kinds(cls.registry).names())  # type: ignore[attr-defined]
+            raise ValueError(f"{cls.__name__}: kind is missing; allowed: {allowed}")
         return super().__call__(*args, **given)
 
 

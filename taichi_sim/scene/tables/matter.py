@@ -19,7 +19,7 @@ class Override(Kinded, kw_only=True):
     """A body's own version of a material: ``base`` names the material, the rest replaces its values."""
 
     registry: ClassVar[str] = "law"
-    base: Annotated[str, other("path", "name of a material", refers="materials")]
+    base: Annotated[str, other("path", "name of a material")]
     density: Annotated[Real | None, real("kg/m³", "mass per volume at rest", scale="log", **POSITIVE)] = None
 
 
@@ -33,7 +33,7 @@ class Body(Table, kw_only=True):
     """A piece of matter: where it is, what it is made of and how it moves at time 0."""
 
     shape: Annotated[ShapeTable, other("shape", "geometry before the pose")]
-    material: Annotated[str | Override, other("path", "name of a material", refers="materials")]
+    material: Annotated[str | Override, other("path", "name of a material")]
     position: Annotated[Real, real("m", "translation added to the shape", "dim")] = 0.0
     rotation: Annotated[Real, real("rad", "turn about the shape's centre of volume", "rotation")] = 0.0
     velocity: Annotated[

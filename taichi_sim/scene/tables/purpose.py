@@ -13,18 +13,18 @@ class Actuator(Kinded, kw_only=True):
     registry: ClassVar[str] = "actuator"
     kind: Annotated[str, other("choice", "kind of actuator")]
     signal: Signal
-    body: Annotated[str | None, other("path", "name of a body, springs or grains", refers="bodies")] = None
-    joint: Annotated[str | None, other("path", "name of a joint, for motors", refers="joints")] = None
-    region: Annotated[str | None, other("path", "region of the body; default: all of it", refers="regions")] = None
+    body: Annotated[str | None, other("path", "name of a body, springs or grains")] = None
+    joint: Annotated[str | None, other("path", "name of a joint, for motors")] = None
+    region: Annotated[str | None, other("path", "region of the body; default: all of it")] = None
 
 
 class Sensor(Table, kw_only=True):
     """What is measured of rigid bodies and joints: the observable ``sensors.NAME.value``, for objectives too."""
 
     kind: Annotated[str, other("choice", "what it reads", choices=tuple(SENSORS))]
-    body: Annotated[str | None, other("path", "rigid body that carries it", refers="rigid")] = None
+    body: Annotated[str | None, other("path", "rigid body that carries it")] = None
     marker: Annotated[str | None, other("path", "marker of the body; default: its centre of mass")] = None
-    joint: Annotated[str | None, other("path", "joint it sits on", refers="joints")] = None
+    joint: Annotated[str | None, other("path", "joint it sits on")] = None
     direction: Annotated[
         Real | None, real("1", "of a ray, in the body's axes, any length", "dim", differentiable=False)
     ] = None
@@ -32,7 +32,7 @@ class Sensor(Table, kw_only=True):
         10.0
     )
     point: Annotated[Real | None, real("m", "place of the world a distance is to", "dim", differentiable=False)] = None
-    target: Annotated[str | None, other("path", "rigid body a distance is to", refers="rigid")] = None
+    target: Annotated[str | None, other("path", "rigid body a distance is to")] = None
     target_marker: Annotated[str | None, other("path", "its marker; default: its centre of mass")] = None
 
 
@@ -41,12 +41,8 @@ class Objective(Kinded, kw_only=True):
 
     registry: ClassVar[str] = "objective"
     kind: Annotated[str, other("choice", "kind of objective")]
-    body: Annotated[
-        str | None, other("path", "name of a body, rigid or not, of springs or grains; default: all", refers="bodies")
-    ] = None
-    region: Annotated[
-        str | None, other("path", "region of the body, or marker; default: all of it", refers="regions")
-    ] = None
+    body: Annotated[str | None, other("path", "name of any body, of springs or grains; default: all")] = None
+    region: Annotated[str | None, other("path", "region of the body, or marker; default: all of it")] = None
     weight: Annotated[float, real("1", "factor in the loss; negative rewards", differentiable=False)] = 1.0
     when: Annotated[
         str | None,

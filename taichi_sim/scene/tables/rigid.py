@@ -65,8 +65,8 @@ class Joint(Table, kw_only=True):
     """
 
     kind: Annotated[str, other("choice", "what it lets free", choices=JOINT_KINDS)]
-    parent: Annotated[str | None, other("path", "rigid body; default: the world", refers="rigid")] = None
-    child: Annotated[str, other("path", "rigid body that hangs on it", refers="rigid")]
+    parent: Annotated[str | None, other("path", "rigid body; default: the world")] = None
+    child: Annotated[str, other("path", "rigid body that hangs on it")]
     anchor: Annotated[Real, real("m", "where it is", "dim")] = 0.0
     axis: Annotated[Real | None, real("1", "direction it turns about or slides along, any length", "dim")] = None
     position: Annotated[Real, real("rad, m", "coordinate at the start (a ball: rotation vector)", also=((3,),))] = 0.0
@@ -97,6 +97,6 @@ class Attachment(Table, kw_only=True):
     """
 
     kind: Annotated[str, other("choice", "how it holds", choices=ATTACHMENT_KINDS)] = "weld"
-    body: Annotated[str, other("path", "name of a body, springs or grains", refers="bodies")]
-    region: Annotated[str | None, other("path", "region of the body; default: all of it", refers="regions")] = None
-    to: Annotated[str, other("path", "rigid body, a link of an arm for instance", refers="rigid")]
+    body: Annotated[str, other("path", "name of a body, springs or grains")]
+    region: Annotated[str | None, other("path", "region of the body; default: all of it")] = None
+    to: Annotated[str, other("path", "rigid body, a link of an arm for instance")]

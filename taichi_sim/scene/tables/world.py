@@ -55,8 +55,9 @@ def wall_names(dim: int) -> list[str]:
     return [f"{axis}_{side}" for axis in AXES[:dim] for side in ("lower", "upper")]
 
 
-#: Contact-gradient policies (``solvers.rigid.softening``, which says when to use which).
-CONTACT_GRADIENTS = ("exact", "event", "smoothed", "distance")
+#: Contact-gradient policies: laws of contact in the backward sweep (``solvers.rigid.softening``), and the mean over
+#: nearby starts (``optimization.randomised``). Each says when to use it.
+CONTACT_GRADIENTS = ("exact", "event", "smoothed", "distance", "randomised")
 
 
 class SolverSettings(Table, kw_only=True):
@@ -76,10 +77,21 @@ class SolverSettings(Table, kw_only=True):
         other(
             "choice",
             "law of rigid contact in the backward sweep: the simulated one (exact; event: of bodies that rebound), a "
-            "softer one (smoothed), or one that already pushes before touch (distance)",
+            "softer one (smoothed), or one that already pushes before touch (distance); randomised: optimize takes the "
+            "mean over nearby starts",
             choices=CONTACT_GRADIENTS,
         ),
     ] = "exact"
+    gradient_samples: Annotated[int, other("int", "nearby starts of contact_gradient = 'randomised'", low=2)] = 16
+    gradient_sigma: Annotated[
+        float,
+        real(
+            "1",
+            "standard deviation of these starts, in units of the design variables",
+            differentiable=False,
+            **POSITIVE,
+        ),
+    ] = 0.1
 
 
 class Obstacle(Table, kw_only=True):

@@ -26,7 +26,8 @@ class CouplingPlan:
     ``colliders`` are (kind of shape, body), -1 for the world; those of a body stand together. ``rows`` are the material
     rows of an environment's particles, ``samples`` all lattice samples of sampled shapes, ``room`` the most contacts
     of one substep and environment, welds among them, ``band`` (m) the distance beyond touch at which a particle is
-    looked at. ``welds`` are (particle, body, attachment), attachments from 0.
+    looked at. ``welds`` are (particle, body, attachment), attachments from 0. ``thin`` are (collider, axis of the
+    normal, its sign) of plates (``thin.py``).
     """
 
     dim: int
@@ -40,6 +41,7 @@ class CouplingPlan:
     room: int
     band: float
     welds: tuple[tuple[int, int, int], ...] = ()
+    thin: tuple[tuple[int, int, int], ...] = ()
 
     @property
     def attachments(self) -> int:
@@ -79,6 +81,8 @@ def declare(dim: int) -> tuple[Array, ...]:
         scratch("weld_after", v, ("slot", "weld"), "its velocity after the push, as ``after`` in the pool"),
         scratch("axes", (3, 3), "colliders", "axes of a collider in those of its body"),
         scratch("collider", (2,), "colliders", "kind, body", "int"),
+        scratch("thin_of", (), "colliders", "its plate, -1 for none", "int"),
+        scratch("thin", (3,), "plates", "collider, axis of the normal, its sign", "int"),
         scratch("sampling", (4,), "colliders", "first sample, nodes an axis", "int"),
         scratch("lattice_of", (4,), "colliders", "first node [m, collider axes], spacing [m]"),
         scratch("sample", (), "samples", "distances [m]"),
@@ -111,6 +115,7 @@ def domain_sizes(p: CouplingPlan, slots: int) -> dict[str, int]:
     return {
         "collider": p.envs * len(p.colliders),
         "colliders": len(p.colliders),
+        "plates": len(p.thin),
         "skin": p.envs * len(p.colliders) * p.rows,
         "samples": p.samples,
         "found": 2 * p.envs * p.particles,

@@ -24,6 +24,7 @@ from taichi_sim.solvers.coupling.arrays import (
 from taichi_sim.solvers.coupling.law import meet, meet_lagged, meet_lagged_slope, meet_slope
 from taichi_sim.solvers.rigid.articulated import add_block
 from taichi_sim.solvers.rigid.geometry import column3
+from taichi_sim.solvers.rigid.groups import place_of
 from taichi_sim.solvers.rigid.law import LAGGED
 from taichi_sim.solvers.rigid.rotation import lift
 from taichi_sim.solvers.rigid.twist import NOW, RESIDUAL, add_wrench, body_motion
@@ -156,7 +157,7 @@ def stiffen_rows(dim: ti.template(), J: ti.template(), column, e, bodies, lagged
                     turned = -(G @ S)
                     moment = S @ G
                     both = S @ turned
-                    at = e * n * n + row_body[i][0] * freedoms * (n + 1)
+                    at = place_of(freedoms, e * n, row_body[i][0], dof) * freedoms * (n + 1) + e * n * n
                     for a in ti.static(range(3)):
                         for d in ti.static(range(3)):
                             if ti.static(dim == 3):

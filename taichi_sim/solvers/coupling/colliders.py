@@ -1,17 +1,21 @@
 """From shapes fixed to bodies to the arrays of the coupling."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from taichi_sim.solvers.coupling.arrays import CouplingPlan
 from taichi_sim.solvers.coupling.stepper import Coupling
 from taichi_sim.solvers.mpm.arrays import MpmPlan
+from taichi_sim.solvers.mpm.layers import MOST_PLATES
 from taichi_sim.solvers.particles.arrays import ParticlesPlan
 from taichi_sim.solvers.rigid.arrays import RigidPlan
 from taichi_sim.solvers.shapes.distance import BOX, CAPSULE, CYLINDER, GRID, PLANE, SPHERE
 from taichi_sim.solvers.shapes.samples import BEYOND
+
+#: Matter on two sides of a body, less than this many cells apart, is within one stencil of the grid.
+THIN = 3.0
 
 #: What a collider is like where a material meets it.
 SKIN = ("friction", "stiction", "offset", "rate", "cap", "compliance")
@@ -51,6 +55,8 @@ class _Collider:
     samples: np.ndarray | None = None
     first_node: np.ndarray | None = None
     spacing: float = 0.0
+    thin: int = -1
+    turned: bool = False
 
 
 class Colliders:
@@ -129,6 +135,61 @@ class Colliders:
             raise ValueError(f"weld {len(self._welds)}: needs particles, each of them once")
         self._welds.append((body, mine, np.asarray(places, float).reshape(len(mine), self.dim)))
 
+    def part(self, below: float, scale: Sequence[float] | np.ndarray | None = None, but: Sequence[int] = ()) -> int:
+        """Make plates (``thin.py``) of the thin boxes among the colliders, but for those numbered, as added, in
+        ``but``: one side is thinner than ``below``, m, the others are not. ``scale`` of each multiplies its sizes.
+        Returns their number, which is what ``MpmPlan.plates`` must be.
+        """
+        count = 0
+        for i, c in enumerate(self._all):
+            size = self.sides(i) * (1.0 if scale is None else scale[i])
+            thin = np.flatnonzero(size < below * (1 - 1e-9))
+            c.thin = int(thin[0]) if c.kind == BOX and len(thin) == 1 and i not in but and count < MOST_PLATES else -1
+            count += c.thin >= 0
+        return count
+
+    def are_plates(self) -> list[bool]:
+        """Which colliders are, as added."""
+        return [c.thin >= 0 for c in self._all]
+
+    def sides(self, i: int) -> np.ndarray:
+        """(dim,) lengths of collider ``i``, as added, along its axes, m; of shapes without edges infinite."""
+        c, r = self._all[i], self._all[i].size[0]
+        kinds = {SPHERE: [r, r, r], BOX: c.size[:3], CAPSULE: [r + c.size[1], r, r], CYLINDER: [c.size[1], r, r]}
+        return 2.0 * np.array(kinds.get(c.kind, [np.inf] * 3)[: self.dim])
+
+    def one_sided(self, matter: Mapping[int, np.ndarray]) -> list[int]:
+        """Numbers of the plates, as added, that have all of the matter (as in :meth:`away_from`) on one side."""
+        found = []
+        for i, c in enumerate(self._all):
+            if c.thin >= 0:
+                over = (matter[c.body] - c.place) @ c.axes[: self.dim, c.thin] > 0
+                found += [i] if over.all() or not over.any() else []
+        return found
+
+    def away_from(self, matter: Mapping[int, np.ndarray]) -> None:
+        """Turn the normals of plates that are alone on their body away from most of the matter, given as points (n,
+        dim), m, from the origin of a body along its axes: two that hold matter between them then agree on its layer."""
+        for i, axis, sign in self.plates():
+            c = self._sorted()[i]
+            if c.body in matter and sum(other.thin >= 0 for other in self._all if other.body == c.body) == 1:
+                at = (matter[c.body] - c.place) @ c.axes[: self.dim, : self.dim]
+                beside = np.abs(np.delete(at, axis, axis=1)) < np.delete(c.size[: self.dim], axis)
+                over = at[beside.all(axis=1)] if beside.all(axis=1).any() else at
+                c.turned = bool(sign * np.sign(over[:, axis]).sum() > 0) != c.turned
+
+    def plates(self) -> tuple[tuple[int, int, int], ...]:
+        """Their colliders, axes and signs: normals point away from the middle of the body's colliders, so that those of
+        a vessel's walls agree on what is outside."""
+        found = []
+        for i, c in enumerate(self._sorted()):
+            if c.thin >= 0:
+                away = c.place - np.mean([other.place for other in self._all if other.body == c.body], axis=0)
+                out = away @ c.axes[: self.dim, c.thin]
+                sign = -1 if (out < -1e-9 * max(c.size[: self.dim])) != c.turned else 1
+                found.append((i, c.thin, sign))
+        return tuple(found)
+
     def _sorted(self) -> list[_Collider]:
         return sorted(self._all, key=lambda c: c.body)
 
@@ -142,9 +203,13 @@ class Colliders:
 
     def plan(self, mpm: MpmPlan, rigid: RigidPlan, room: int | None = None) -> CouplingPlan:
         """Sizes of a scene with continua; ``room`` contacts at most in a substep of an environment."""
-        return self._plan(
+        plates = self.plates()
+        if len(plates) != mpm.plates:
+            raise ValueError(f"{len(plates)} colliders are plates, the plan of the matter has {mpm.plates}")
+        plan = self._plan(
             rigid, mpm.envs, mpm.partitions, mpm.particles, len(mpm.laws), mpm.rows, room, 0.5 * mpm.spacing
         )
+        return replace(plan, thin=plates)
 
     def plan_points(
         self, points: ParticlesPlan, rigid: RigidPlan, band: float, room: int | None = None

@@ -82,6 +82,7 @@ class Points:
         work = (p.particles * np.arange(p.envs)[:, None, None] + shares).astype(np.int32)
         self.store.write("work", work.ravel())
         own = {f"mpm_{name}": self.store[name] for name in ("material", "gravity", "id", "tag", "work")}
+        own["mpm_colour"] = self.store["id"]  # nobody looks: no grid glues points
         own |= {f"d_mpm_{name}": self.store[f"d_{name}"] for name in ("material", "gravity")}
         self.arrays = own | {
             "mpm_x": store["x"],

@@ -32,6 +32,8 @@ from taichi_sim.solvers.coupling.arrays import (
 )
 from taichi_sim.solvers.coupling.balance import particle_impulse, surface_motion
 from taichi_sim.solvers.coupling.law import meet_adjoint
+from taichi_sim.solvers.coupling.thin import behind, on_own_side, own_axis, unit
+from taichi_sim.solvers.mpm.layers import MEMORY
 from taichi_sim.solvers.rigid.geometry import column3
 from taichi_sim.solvers.rigid.geometry import place as centre_of
 from taichi_sim.solvers.rigid.rotation import flat, lift
@@ -80,7 +82,7 @@ def set_frames(dim: ti.template(), e, k, bodies, position: ti.template(), turned
                centre: ti.template(), place: ti.template(), size: ti.template(), skin_offset: ti.template(),
                axes: ti.template(), collider: ti.template(), sampling: ti.template(), lattice_of: ti.template(),
                band: ti.template(), counts: ti.template(), frame: ti.template(), origin: ti.template(),
-               ball: ti.template(), hull: ti.template()):
+               ball: ti.template(), hull: ti.template(), sides: ti.template()):
     """Axes, origins and balls of all colliders of an environment at the poses of slot ``k``."""
     for c in range(counts[COLLIDERS]):
         at, b = e * counts[COLLIDERS] + c, collider[c][1]
@@ -98,6 +100,12 @@ def set_frames(dim: ti.template(), e, k, bodies, position: ti.template(), turned
         frame[at], origin[at] = F, o
         ball[at] = ti.Vector([m[0], m[1], m[2], radius + offset + band[0]])
         hull[at] = half + offset + band[0]
+        if ti.static(sides.plates > 0):
+            j = sides.thin_of[c]
+            if j >= 0:  # whoever has a side is looked for: the band is half a cell
+                far = 2.0 * MEMORY * band[0]
+                ball[at][3] = ball[at][3] + far
+                hull[at] = hull[at] + unit(sides.thin[j][1], far)
 
 
 @ti.func
@@ -119,13 +127,18 @@ def set_frames_adjoint(dim: ti.template(), e, c, bodies, F_bar, o_bar, turned: t
 
 
 @ti.func
-def distance(dim: ti.template(), sampled: ti.template(), c, kind, size, y, sampling: ti.template(),
-             lattice_of: ti.template(), sample: ti.template()):
-    """``φ``, ``dφ/dy``, ``n`` and ``dn/dy`` of collider ``c`` at ``y`` in its axes.
+def distance(dim: ti.template(), sampled: ti.template(), sides: ti.template(), c, k, p, kind, size, y,
+             sampling: ti.template(), lattice_of: ti.template(), sample: ti.template()):
+    """``φ``, ``dφ/dy``, ``n`` and ``dn/dy`` of collider ``c`` at ``y`` in its axes, for particle ``p`` of slot ``k``.
 
     What is sampled is ``size[0]`` times as large as its lattice. Samples are splines, of which these are the very
     derivatives: where a mesh is creased, ``dn/dy`` is that of the crease as round as the lattice shows it."""
     phi, n, bend = shape_distance(kind, size, y)
+    if ti.static(sides.plates > 0):
+        e = own_axis(sides, c, k, p)
+        depth, is_behind = behind(e, size, y)
+        if is_behind == 1:
+            phi, n, bend = depth, e, bend * 0.0
     g = n
     if ti.static(sampled):
         if kind == GRID:
@@ -139,7 +152,7 @@ def distance(dim: ti.template(), sampled: ti.template(), c, kind, size, y, sampl
 
 
 @ti.func
-def search(dim: ti.template(), sampled: ti.template(), w, k, epoch, workers, mpm_x: ti.template(),
+def search(dim: ti.template(), sampled: ti.template(), sides: ti.template(), w, k, epoch, workers, mpm_x: ti.template(),
            mpm_id: ti.template(), mpm_tag: ti.template(), mpm_work: ti.template(), size: ti.template(),
            skin_offset: ti.template(), collider: ti.template(), sampling: ti.template(), lattice_of: ti.template(),
            sample: ti.template(), frame: ti.template(), origin: ti.template(), ball: ti.template(),
@@ -161,8 +174,8 @@ def search(dim: ti.template(), sampled: ti.template(), w, k, epoch, workers, mpm
                 away = x - ti.Vector([B[0], B[1], B[2]])
                 y = frame[at].transpose() @ (x - origin[at])
                 if away.norm_sqr() < B[3] * B[3] and (ti.abs(y) < hull[at]).all():
-                    phi, _g, _n, _b = distance(dim, sampled, c, collider[c][0], size[at], y, sampling, lattice_of,
-                                               sample)
+                    phi, _g, _n, _b = distance(dim, sampled, sides, c, k, p, collider[c][0], size[at], y, sampling,
+                                               lattice_of, sample)
                     gap = phi - skin_offset[at * rows + mpm_tag[mpm_id[epoch, p]][0]]
                     if gap < band[0]:
                         body = collider[c][1]
@@ -220,7 +233,7 @@ def ask(gap, rate, cap, h):
 
 
 @ti.func
-def set_rows(dim: ti.template(), sampled: ti.template(), e, k, epoch, bodies, held: ti.template(),
+def set_rows(dim: ti.template(), sampled: ti.template(), sides: ti.template(), e, k, epoch, bodies, held: ti.template(),
              position: ti.template(), dt: ti.template(), mpm_x: ti.template(), mpm_v: ti.template(),
              mpm_id: ti.template(), mpm_tag: ti.template(), mpm_material: ti.template(), mpm_gravity: ti.template(),
              size: ti.template(), skin_friction: ti.template(), skin_stiction: ti.template(),
@@ -242,7 +255,7 @@ def set_rows(dim: ti.template(), sampled: ti.template(), e, k, epoch, bodies, he
         tag = mpm_tag[mpm_id[epoch, p]][0]
         s = at * rows + tag
         x = lift(dim, mpm_x[k, p])
-        phi, _g, n_local, _bend = distance(dim, sampled, c, collider[c][0], size[at],
+        phi, _g, n_local, _bend = distance(dim, sampled, sides, c, k, p, collider[c][0], size[at],
                                            frame[at].transpose() @ (x - origin[at]), sampling, lattice_of, sample)
         n = frame[at] @ n_local
         gap = phi - skin_offset[s]
@@ -279,7 +292,8 @@ def particle_bars(dim: ti.template(), e, i, bodies, dof: ti.template(), mpm_mate
 
 
 @ti.func
-def set_rows_adjoint(dim: ti.template(), sampled: ti.template(), trees: ti.template(), e, k, bodies,
+def set_rows_adjoint(dim: ti.template(), sampled: ti.template(), sides: ti.template(), trees: ti.template(), e, k,
+                     bodies,
                      dof: ti.template(), dt: ti.template(), mpm_x: ti.template(), mpm_material: ti.template(),
                      mpm_gravity: ti.template(), size: ti.template(), skin_offset: ti.template(),
                      skin_rate: ti.template(), skin_cap: ti.template(), skin_compliance: ti.template(),
@@ -353,9 +367,13 @@ def set_rows_adjoint(dim: ti.template(), sampled: ti.template(), trees: ti.templ
         away = x - origin[at]
         F = frame[at]
         y = F.transpose() @ away
-        phi, g, n_local, bend = distance(dim, sampled, c, collider[c][0], size[at], y, sampling, lattice_of, sample)
+        phi, g, n_local, bend = distance(dim, sampled, sides, c, k, p, collider[c][0], size[at], y, sampling,
+                                         lattice_of, sample)
         y_bar = phi_bar * g + bend.transpose() @ (F.transpose() @ n_bar)
-        size_bar = shape_distance_adjoint(collider[c][0], size[at], y, y_bar, phi_bar)
+        seen = y
+        if ti.static(sides.plates > 0):
+            seen = on_own_side(own_axis(sides, c, k, p), size[at], y)
+        size_bar = shape_distance_adjoint(collider[c][0], size[at], seen, y_bar, phi_bar)
         if ti.static(sampled):
             if collider[c][0] == GRID:
                 size_bar[0] = (phi_bar * phi - y_bar.dot(y)) / size[at][0]

@@ -14,6 +14,7 @@ from taichi_sim.solvers.coupling.spheres import (
     meet_all_adjoint,
     weigh,
 )
+from taichi_sim.solvers.coupling.transfer import scatter_change
 from taichi_sim.solvers.particles.kernels import A1, A2
 from taichi_sim.solvers.particles.search import SPREAD
 
@@ -72,6 +73,27 @@ def clash_adjoint(
                              rows, x, free_velocity, mass, tag, touch, sphere_band, sizes, pair, pairs,
                              particle_weight, point_weight, particle_push, point_push, d_mpm_x, d_mpm_v,
                              d_mpm_material, d_mpm_gravity, d_mpm_step, d_x, force_bar, d_mass, d_touch)
+
+
+@ti.kernel
+def impart_pairs(
+    dim: ti.template(), periodic: ti.template(), mpm_x: A2, mpm_v: A2, mpm_id: A2, mpm_tag: A1, mpm_material: A1,
+    mpm_copies: A1, mpm_lattice: A1, mpm_extent: A1, plates: ti.template(), mpm_colour: A2, sizes: A1, pair: A1,
+    pairs: A2, particle_before: A1, envs: ti.i32, rows: ti.i32, k: ti.i32, epoch: ti.i32,
+):
+    """Scatter what the particles of slot ``k`` got by contact, and give them back their velocity before."""
+    ti.loop_config(block_dim=SPREAD)
+    for spread in range(envs * SPREAD):
+        if spread % SPREAD == 0:
+            e = spread // SPREAD
+            for i in range(pairs[k, e][0], pairs[k, e][0] + pairs[k, e][1]):
+                if pair[i][OPENS] == 1:
+                    p, before = pair[i][PARTICLE], particle_before[i]
+                    particle_before[i] = mpm_v[k, p]
+                    mass = mpm_material[e * rows + mpm_tag[mpm_id[epoch, p]][0]][1]
+                    scatter_change(dim, periodic, plates, e * sizes[SHARES], k, p, mass * (mpm_v[k, p] - before),
+                                   mpm_x, mpm_colour, mpm_copies, mpm_lattice, mpm_extent)
+                    mpm_v[k, p] = before
 
 
 @ti.kernel

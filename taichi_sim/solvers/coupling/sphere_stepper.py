@@ -109,7 +109,7 @@ class Spheres:
 
     def _launch(self, name: str) -> Launch:
         if name not in self._bound:
-            fixed = {"dim": self.plan.dim}
+            fixed = {"dim": self.plan.dim, "periodic": self.mpm.plan.periodic, "plates": self.mpm.plan.plates}
             if name == "sort":
                 self._bound[name] = bind_kernel(search.sort, _Hash(self.points, self.store), {}, self._plain)
                 return self._bound[name]
@@ -127,6 +127,11 @@ class Spheres:
 
     # ---- what the MPM solver calls, a substep each ----
 
+    def part(self, k: int) -> None:
+        """Tell the MPM solver where thin bodies are in slot ``k``."""
+        if self.inner is not None:
+            self.inner.part(k)
+
     def enter(self, k: int, frame: int, epoch: int) -> None:
         """Step the points from slot ``k``; particles of slot ``k`` get their velocity after contact."""
         p = self.plan
@@ -138,6 +143,14 @@ class Spheres:
         self._launch("clash")(p.envs, p.rows, k, epoch)
         self.points.move(k)
         self._applied = True
+
+    def impart(self, k: int, epoch: int) -> None:
+        """Scatter what particles of slot ``k`` got by all contact; they have their velocity before it again."""
+        p = self.plan
+        self._launch("impart_pairs")(p.envs, p.rows, k, epoch)
+        if self.inner is not None:
+            self.inner.impart(k, epoch)
+        self._applied = False
 
     def swap(self, k: int) -> None:
         """Exchange the velocities of particles in slot ``k`` before and after all contact."""

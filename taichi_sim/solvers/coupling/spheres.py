@@ -27,7 +27,7 @@ from taichi_sim.runtime import ti
 from taichi_sim.solvers.coupling.law import meet, meet_adjoint
 from taichi_sim.solvers.coupling.records import ask
 from taichi_sim.solvers.particles.arrays import HELD
-from taichi_sim.solvers.particles.search import bucket_at, cell_of
+from taichi_sim.solvers.particles.search import bucket_at, cell_beside, cell_of
 from taichi_sim.solvers.rigid.rotation import flat, lift
 
 #: Columns of ``touch``: distance of centres at which they touch, share of penetration taken back per second, fastest
@@ -146,11 +146,7 @@ def find_pairs(dim: ti.template(), w, k, workers, mpm_x: ti.template(), mpm_work
             here = mpm_x[k, p]
             home = cell_of(here, reach[0][2])
             for o in range(ti.static(3**dim)):
-                cell = home
-                cell[0] = cell[0] + o % 3 - 1
-                cell[1] = cell[1] + o // 3 % 3 - 1
-                if ti.static(dim == 3):
-                    cell[dim - 1] = cell[dim - 1] + o // 9 - 1
+                cell = cell_beside(home, o)
                 b = bucket_at(cell, sizes[BUCKETS])
                 start = 0
                 if b > 0:

@@ -8,7 +8,7 @@ from taichi_sim.core.launch import Launch
 from taichi_sim.core.operator import bind_kernel
 from taichi_sim.core.store import Store
 from taichi_sim.runtime import ti
-from taichi_sim.solvers.coupling import balance, kernels
+from taichi_sim.solvers.coupling import balance, kernels, thin
 from taichi_sim.solvers.coupling.arrays import POOL_ARRAYS, CouplingPlan, declare, domain_sizes
 from taichi_sim.solvers.coupling.matter import Matter, matter_of
 from taichi_sim.solvers.coupling.records import CROWDED, FULL
@@ -78,6 +78,11 @@ class Coupling:
         for w, (particle, _, _) in enumerate(plan.welds):
             weld_of[particle] = w
         store.write("weld_of", weld_of)
+        plate_of = np.full(max(1, colliders), -1, np.int32)
+        for j, (c, _, _) in enumerate(plan.thin):
+            plate_of[c] = j
+        store.write("thin_of", plate_of)
+        store.write("thin", np.array(plan.thin or [(0, 0, 0)], np.int32))
         if plan.welds:
             store.write("weld", np.array([w[1:] for w in plan.welds], np.int32))
         self._epoch = -1  # the order of particles in which welded ones were found
@@ -113,16 +118,23 @@ class Coupling:
             joined = _Joined(self.matter, self.rigid.store, self.store, self.pool)
             fixed = {
                 "dim": self.plan.dim, "met": self.rigid.plan.met, "entering": ENTERING,
+                "plates": len(self.plan.thin),
+                "periodic": getattr(self.host.plan, "periodic", ()),
+                "alone": self.plan.envs * (self.plan.partitions if name == "near" else 1) == 1,
                 "trees": self.rigid.plan.jointed, "loops": bool(self.rigid.plan.closures),
                 "events": self.rigid.plan.events is not None,
                 "sampled": any(kind == GRID for kind, _ in self.plan.colliders),
             }  # fmt: skip
-            op = getattr(kernels, name.removesuffix("_adjoint"))
+            op = thin.part if name == "part" else getattr(kernels, name.removesuffix("_adjoint"))
             kernel = op.adjoint_kernel if name.endswith("_adjoint") else getattr(op, "kernel", op)
             self._bound[name] = bind_kernel(kernel, joined, fixed, self._plain, light=True)
         return self._bound[name]
 
     # ---- what the host calls, a substep each ----
+
+    def part(self, k: int) -> None:
+        """Tell the host where thin bodies are in slot ``k``."""
+        self._launch("part")(self.plan.envs, k)
 
     def enter(self, k: int, frame: int, epoch: int) -> None:
         """Step the bodies from slot ``k``; particles of slot ``k`` get their velocity after contact."""
@@ -160,6 +172,12 @@ class Coupling:
 
     def _frame(self, frame: int) -> int:
         return min(frame, self.rigid.store.view("force").shape[0] - 1)
+
+    def impart(self, k: int, epoch: int) -> None:
+        """Scatter what particles of slot ``k`` got; they have their velocity before contact again."""
+        self._launch("impart")(self.plan.envs, k, epoch)
+        if self.plan.welds:
+            self._launch("impart_tied")(self.plan.envs, k, epoch)
 
     def swap(self, k: int) -> None:
         """Exchange the velocities of slot ``k`` before and after contact."""

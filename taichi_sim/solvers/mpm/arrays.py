@@ -19,7 +19,7 @@ class MpmPlan:
     """Sizes of one compiled scene, all decided before memory is touched.
 
     ``laws`` holds the functions of each law as kernels take them, ``law_ranges[l]`` the particles of law ``l`` in
-    device order (local to an environment), ``periodic`` one flag an axis.
+    device order (local to an environment), ``periodic`` one flag an axis, ``plates`` the number of thin bodies.
     """
 
     dim: int
@@ -40,6 +40,12 @@ class MpmPlan:
     driven_frames: int
     sort_every: int
     segment_mode: bool
+    plates: int = 0
+
+    @property
+    def layers(self) -> int:
+        """Layers of the grid: two where thin bodies keep matter on their sides apart (``layers.py``)."""
+        return 2 if self.plates else 1
 
     @property
     def cells(self) -> tuple[int, ...]:
@@ -134,8 +140,8 @@ SCRATCH = (
     Array("contact_next", (), "contact", "scratch", "1", "next contact of the node", dtype="int"),
     Array("contact_kind", (), "contact", "scratch", "1", "sticky, slip, separate", dtype="int"),
     Array("copies", (4,), "copy_node", "scratch", "kg m/s, kg", "private sums of momentum and mass"),
-    Array("velocity", (4,), "env_node", "scratch", "m/s, kg", "grid velocity"),
-    Array("grid_bar", (4,), "env_node", "scratch", "-", "adjoint of grid momentum and mass"),
+    Array("velocity", (4,), "layer_node", "scratch", "m/s, kg", "grid velocity"),
+    Array("grid_bar", (4,), "layer_node", "scratch", "-", "adjoint of grid momentum and mass"),
     Array("saved", (4,), "saved_node", "scratch", "kg m/s, kg", "active grid of every substep in a segment"),
     Array("blocks", (), ("order", "env_block"), "scratch", "1", "active blocks, packed coordinates", dtype="int"),
     Array("block_count", (), ("order", "env"), "scratch", "1", "number of active blocks", dtype="int"),
@@ -146,6 +152,9 @@ SCRATCH = (
     Array("v_moved", _V, "particle", "scratch", "m/s", "room for sorting"),
     Array("C_moved", _M, "particle", "scratch", "1/s", "room for sorting"),
     Array("F_moved", _M, "particle", "scratch", "1", "room for sorting"),
+    Array("colour", (), ("colour_slot", "coloured"), "scratch", "1", "sides of plates, see layers.py", dtype="int"),
+    Array("colour_moved", (), "coloured", "scratch", "1", "room for sorting", dtype="int"),
+    Array("plate", (4,), "plate", "scratch", "m, 1", "origins, axes and half widths of plates, see layers.py"),
     Array("lattice", (), "lattice", "scratch", "m", "spacing, its inverse, mass floor, origin, period, lower bound"),
     Array("extent", (), "extent", "scratch", "1", "sizes, strides, counts", dtype="int"),
     Array("work", (), "work", "scratch", "1", "first and last particle of every law and worker", dtype="int"),
@@ -168,8 +177,12 @@ def domain_sizes(p: MpmPlan, slots: int, saved_nodes: int) -> dict[str, int]:
         "field_node": p.fields * p.nodes,
         "contact": p.contacts,
         "env_node": p.envs * p.nodes,
-        "copy_node": p.workers * p.nodes,
-        "saved_node": p.envs * p.nodes + saved_nodes,
+        "layer_node": p.envs * p.nodes * p.layers,
+        "copy_node": p.workers * p.nodes * p.layers,
+        "saved_node": p.envs * p.nodes * p.layers + saved_nodes,
+        "colour_slot": slots if p.plates else 1,
+        "coloured": p.envs * p.particles if p.plates else 1,
+        "plate": 4 * p.envs * p.plates,
         "order": max(0, slots - 1) // p.sort_every + 4,
         "env_block": p.envs * p.blocks,
         "tally": p.envs * (p.blocks + 1),
@@ -201,4 +214,4 @@ def footprint(plan: MpmPlan, precision: str, frames: int, slots: int, saved_node
 def longest_segment(plan: MpmPlan, stored_nodes: int) -> int:
     """Most substeps of a segment that 32-bit indices can address, ``stored_nodes`` active nodes a substep."""
     state = MAX_ELEMENTS // (plan.envs * plan.particles * plan.dim**2) - 2
-    return max(1, min(state, (NODE_MASK - plan.envs * plan.nodes) // stored_nodes))
+    return max(1, min(state, (NODE_MASK - plan.envs * plan.nodes * plan.layers) // stored_nodes))

@@ -125,10 +125,12 @@ class MpmAudit:
             i = np.arange(per_block)
             corner = np.stack([packed >> 20, (packed >> 10) & 1023, packed & 1023][: p.dim], axis=1) * BLOCK
             inner = np.stack([(i >> (2 * (p.dim - 1 - d))) & 3 for d in range(p.dim)], axis=1)
-            J = (corner[:, None] + inner[None]).reshape(-1, p.dim)
+            J = np.repeat((corner[:, None] + inner[None]).reshape(-1, p.dim), p.layers, axis=0)
             first = piece.save + e * piece.env_stride
             m = np.asarray(store.view("saved")[first : first + len(J)], np.float64)
             counts = m[:, 3] > 0
+            if p.plates:  # layers that hold the same are one
+                counts[1::2] &= (m[1::2] != m[::2]).any(axis=1)
             for d in range(p.dim):
                 if p.periodic[d]:  # images of nodes inside
                     counts &= (J[:, d] >= PADDING) & (J[:, d] < PADDING + p.cells[d])

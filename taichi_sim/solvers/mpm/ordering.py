@@ -25,8 +25,8 @@ def sort(
 
 @ti.kernel
 def permute(
-    x: A2, v: A2, C: A2, F: A2, x_moved: A1, v_moved: A1, C_moved: A1, F_moved: A1, permutation: A2,
-    k: ti.i32, epoch: ti.i32,
+    plates: ti.template(), x: A2, v: A2, C: A2, F: A2, colour: A2, x_moved: A1, v_moved: A1, C_moved: A1, F_moved: A1,
+    colour_moved: A1, permutation: A2, k: ti.i32, epoch: ti.i32,
 ):
     """Move the state of slot ``k`` into the order of ``epoch``."""
     for q in range(x_moved.shape[0]):
@@ -35,11 +35,15 @@ def permute(
         v_moved[q] = v[k, p]
         C_moved[q] = C[k, p]
         F_moved[q] = F[k, p]
+        if ti.static(plates > 0):
+            colour_moved[q] = colour[k, p]
     for q in range(x_moved.shape[0]):
         x[k, q] = x_moved[q]
         v[k, q] = v_moved[q]
         C[k, q] = C_moved[q]
         F[k, q] = F_moved[q]
+        if ti.static(plates > 0):
+            colour[k, q] = colour_moved[q]
 
 
 @ti.kernel

@@ -9,7 +9,7 @@ from taichi_sim.core.launch import Launch
 from taichi_sim.core.operator import bind_kernel
 from taichi_sim.core.store import Store
 from taichi_sim.runtime import Runtime
-from taichi_sim.solvers.mpm import kernels, ordering
+from taichi_sim.solvers.mpm import kernels, layers, ordering
 from taichi_sim.solvers.mpm.arrays import MOST_DRIFT, PARAMETERS, SCRATCH, STATE, MpmPlan, domain_sizes
 from taichi_sim.solvers.mpm.spline import NODE_MASK
 
@@ -27,13 +27,16 @@ class Trouble(Exception):
 
 
 class Guest(Protocol):
-    """Something that acts on the particles of a slot before they are scattered (rigid bodies, say).
+    """Something that acts on particles between gather and scatter (rigid bodies, say).
 
-    ``enter`` changes their velocities in place and keeps those before, ``swap`` exchanges the two, so that outside the
-    scatter a slot always holds what was gathered into it.
+    ``enter`` changes their velocities in place and keeps those before; ``impart`` adds the change to the grid, into
+    which they have been scattered as they were, and takes it back, so that a slot holds what was gathered into it.
+    ``swap`` exchanges the two, for the backward sweep.
     """
 
+    def part(self, k: int) -> None: ...
     def enter(self, k: int, frame: int, epoch: int) -> None: ...
+    def impart(self, k: int, epoch: int) -> None: ...
     def swap(self, k: int) -> None: ...
     def enter_adjoint(self, k: int, frame: int, epoch: int) -> None: ...
     def again(self, start: int) -> bool: ...
@@ -88,7 +91,7 @@ class MpmSolver:
     ) -> None:
         self.plan = plan
         self.substeps = substeps
-        self.spare = plan.nodes * plan.envs
+        self.spare = plan.nodes * plan.envs * plan.layers
         p = plan
         sizes = domain_sizes(plan, slots, saved_nodes)
         if max(sizes["saved_node"], sizes["copy_node"]) > NODE_MASK:
@@ -114,7 +117,7 @@ class MpmSolver:
         extent = np.zeros(12, np.int32)
         extent[: p.dim] = p.sizes
         extent[3 : 3 + p.dim] = p.strides
-        extent[6:11] = p.nodes, p.particles, p.rows, p.groups, p.blocks
+        extent[6:12] = p.nodes * p.layers, p.particles, p.rows, p.groups, p.blocks, p.nodes
         store.write("extent", extent)
         work = np.zeros((len(p.laws), p.envs, p.partitions, 2), np.int32)
         for l, (first, last) in enumerate(p.law_ranges):
@@ -123,7 +126,7 @@ class MpmSolver:
                 work[l, e, :, 0] = e * p.particles + cuts[:-1]
                 work[l, e, :, 1] = e * p.particles + cuts[1:]
         store.write("work", work.reshape(-1))
-        store.zero(["contact_head", "copies", "flag", "speed"])
+        store.zero(["contact_head", "copies", "flag", "speed", "colour", "plate"])
         store.write("contact_head", np.full(p.envs * p.nodes, -1, np.int32))
 
     def set_mass_floor(self, floor: float) -> None:
@@ -142,7 +145,8 @@ class MpmSolver:
 
     def _bind(self, name: str, law: int) -> Launch:
         p, store, plain = self.plan, self.store, self._plain
-        common = {"dim": p.dim, "periodic": p.periodic, "partitions": p.partitions, "fields": p.fields}
+        common = {"dim": p.dim, "periodic": p.periodic, "partitions": p.partitions, "fields": p.fields,
+                  "alone": p.workers == 1, "plates": p.plates}
         acted = {"loaded": p.groups > 1, "driven": p.driven}
         one_law = {**common, **acted, "law": p.laws[law]}
         all_laws = {**common, **acted, "laws": p.laws}
@@ -162,7 +166,9 @@ class MpmSolver:
             case "sort":
                 return bind_kernel(ordering.sort, store, {**common, "laws": len(p.laws)}, plain)
             case "permute":
-                return bind_kernel(ordering.permute, store, {}, plain)
+                return bind_kernel(ordering.permute, store, common, plain)
+            case "colour":
+                return bind_kernel(layers.colour_particles, store, common, plain)
             case "unpermute":
                 return bind_kernel(ordering.unpermute_adjoint, store, {}, plain)
         raise ValueError(name)
@@ -207,7 +213,7 @@ class MpmSolver:
             self._sorted_slots[k] = self.epoch
 
     def _piece(self, k0: int, k1: int, moved: bool, record: bool) -> _Piece:
-        per_block = 4**self.plan.dim
+        per_block = 4**self.plan.dim * self.plan.layers
         active = int(self.store.view("block_count")[self.epoch].max()) * per_block
         stride = active * self.plan.envs
         need = stride * (k1 - k0)
@@ -252,23 +258,32 @@ class MpmSolver:
             self._told = epoch
         self.drive.kick(k, frame)
 
+    def _part(self, k: int, colour: bool) -> None:
+        """Where thin bodies are in slot ``k``, and (``colour``) on which side of them its particles."""
+        if self.plan.plates and self.guest is not None:
+            self.guest.part(k)
+            if colour:
+                self._launch("colour")(self.plan.envs * self.plan.particles, self.plan.particles, k)
+
     def _run_with(self, guest: Guest | None, piece: _Piece) -> None:
         particles = [self._launch("particles", l) for l in range(len(self.plan.laws))]
         nodes = self._launch("nodes")
         workers, epoch = self.plan.workers, piece.epoch
+        # a drive acts on what was gathered before it is scattered, and so do thin bodies: it tells its side
+        apart = self.drive is not None or self.plan.plates > 0
         for k in range(piece.k0, piece.k1):
             f = (self.start + k) // self.substeps
             self._kick(k, f, epoch)
+            self._part(k, colour=True)
+            for l, launch in enumerate(particles):
+                launch(l, workers, k, f, epoch, int(k > piece.k0 and not apart), 1)
             if guest is not None:
                 guest.enter(k, f, epoch)
-            for l, launch in enumerate(particles):
-                launch(l, workers, k, f, epoch, 0, 1)
-            if guest is not None:
-                guest.swap(k)
+                guest.impart(k, epoch)
             if self.drive is not None:
                 self.drive.unkick(k)
             nodes(workers, f, epoch, piece.save + (k - piece.k0) * piece.stride, piece.env_stride, 0)
-            for l, launch in enumerate(particles):
+            for l, launch in enumerate(particles if apart or k == piece.k1 - 1 else ()):
                 launch(l, workers, k + 1, 0, epoch, 1, 0)
 
     def _check(self, k0: int, k1: int) -> None:
@@ -354,6 +369,7 @@ class MpmSolver:
             f = (self.start + k) // self.substeps
             save = piece.save + (k - piece.k0) * piece.stride
             self._kick(k, f, epoch)
+            self._part(k, colour=False)
             if guest is not None:
                 guest.swap(k)
             for l, launch in enumerate(forward if not piece.saved else ()):
@@ -376,12 +392,15 @@ class MpmSolver:
     def read_slot(self, k: int) -> dict[str, np.ndarray]:
         """Copy of the state of slot ``k`` with its order."""
         state = {name: np.array(self.store.view(name)[k]) for name in self.store.states()}
+        if self.plan.plates:
+            state["colour"] = np.array(self.store.view("colour")[k])
         state["id"] = np.array(self.store.view("id")[self.epoch])
         return state
 
     def write_first_slot(self, state: dict[str, np.ndarray]) -> None:
-        """Put a state into slot 0 (call :meth:`begin` first)."""
-        self.store.write_first_slot(state)
+        """Put a state into slot 0 (call :meth:`begin` first); without colours, sides are those of places."""
+        fresh = {"colour": np.zeros(self.store.view("colour").shape[1], np.int32)}
+        self.store.write_first_slot(fresh | state)
 
     def _places(self, epoch: int) -> np.ndarray:
         """Place in body order, over all environments, of every particle in the order of ``epoch``."""

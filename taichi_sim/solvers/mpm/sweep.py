@@ -7,6 +7,7 @@ of many.
 
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.mpm.grid import node_velocity, node_velocity_adjoint, sum_copies
+from taichi_sim.solvers.mpm.layers import apart, layer_of
 from taichi_sim.solvers.mpm.order import PADDING, unpack_node
 from taichi_sim.solvers.mpm.spline import NODE_MASK, weights, weights_derivative
 from taichi_sim.solvers.mpm.transfer import (
@@ -22,7 +23,7 @@ from taichi_sim.solvers.mpm.transfer import (
 STRESS, STRESS_ADJOINT, PROJECT, PROJECT_ADJOINT, COUNT_COEFFICIENTS = 0, 1, 2, 3, 4
 
 # Places in the integer array ``extent``.
-NODES, COUNT, ROWS, GROUPS, CAPACITY = 6, 7, 8, 9, 10
+NODES, COUNT, ROWS, GROUPS, CAPACITY, LAYER = 6, 7, 8, 9, 10, 11
 
 
 @ti.func
@@ -52,6 +53,7 @@ def sweep_particles(
     material: ti.template(), active_stress: ti.template(), active_acceleration: ti.template(),
     particle_acceleration: ti.template(), copies: ti.template(), velocity: ti.template(), step: ti.template(),
     lattice: ti.template(), extent: ti.template(), work: ti.template(), flag: ti.template(), speed: ti.template(),
+    plates: ti.template(), colour: ti.template(),
     law_index, partitions, workers, w, k, f, epoch, do_gather: ti.template(), do_scatter: ti.template(),
 ):
     """Gather substep ``k - 1`` into slot ``k``, then scatter slot ``k`` of frame ``f``, particle by particle."""
@@ -73,9 +75,11 @@ def sweep_particles(
             if do_gather == 1:
                 xo = x[k - 1, p]
                 base, fx, _inside = locate(dim, periodic, xo, lattice, sizes)
-                nv, B = gather_nodes(
-                    dim, velocity, plane + node_of(dim, base, s0, s1), s0, s1, weights(dim, fx)
-                )
+                first = plane + node_of(dim, base, s0, s1)
+                if ti.static(plates > 0):
+                    first = first + layer_of(colour[k - 1, p]) * extent[LAYER]
+                    colour[k, p] = colour[k - 1, p]
+                nv, B = gather_nodes(dim, velocity, first, s0, s1, weights(dim, fx))
                 fastest = ti.max(fastest, ti.abs(nv).max())
                 x[k, p] = xo + dt * nv
                 v[k, p] = nv
@@ -106,9 +110,10 @@ def sweep_particles(
                         ti.min(f, particle_acceleration.shape[0] - 1), particles + id[epoch, p]
                     ]
                 A = (mass * lattice[0]) * Cp - (m[0] * affine) * tau
-                scatter_nodes(
-                    dim, copies, copy + node_of(dim, base, s0, s1), s0, s1, weights(dim, fx), q - A @ fx, A, mass
-                )
+                first = copy + node_of(dim, base, s0, s1)
+                if ti.static(plates > 0):
+                    first = first + layer_of(colour[k, p]) * extent[LAYER]
+                scatter_nodes(dim, copies, first, s0, s1, weights(dim, fx), q - A @ fx, A, mass)
     if ti.static(possible(do_gather)):
         if do_gather == 1:
             speed[w] = ti.max(speed[w], fastest)
@@ -123,7 +128,7 @@ def sweep_particles_adjoint(
     step: ti.template(), lattice: ti.template(), extent: ti.template(), work: ti.template(),
     d_x: ti.template(), d_v: ti.template(), d_C: ti.template(), d_F: ti.template(), d_material: ti.template(),
     d_active_stress: ti.template(), d_active_acceleration: ti.template(), d_particle_acceleration: ti.template(),
-    d_step: ti.template(),
+    d_step: ti.template(), plates: ti.template(), colour: ti.template(),
     law_index, partitions, workers, w, k, f, epoch, do_scatter: ti.template(), do_gather: ti.template(),
 ):
     """Adjoint of :func:`sweep_particles`: of the scatter of slot ``k``, then of the gather into slot ``k``.
@@ -170,8 +175,11 @@ def sweep_particles_adjoint(
                         ti.min(f, particle_acceleration.shape[0] - 1), particles + id[epoch, p]
                     ]
                 A = (mass * lattice[0]) * Cp - (m[0] * affine) * tau
+                first = plane + node_of(dim, base, s0, s1)
+                if ti.static(plates > 0):
+                    first = first + layer_of(colour[k, p]) * extent[LAYER]
                 q_bar, A_bar, mass_bar, x_bar = scatter_nodes_adjoint(
-                    dim, grid_bar, plane + node_of(dim, base, s0, s1), s0, s1, weights(dim, fx),
+                    dim, grid_bar, first, s0, s1, weights(dim, fx),
                     weights_derivative(dim, fx, inverse), q - A @ fx, A, mass,
                 )
                 A_bar = A_bar - q_bar.outer_product(fx)
@@ -220,6 +228,8 @@ def sweep_particles_adjoint(
                 A = (4.0 * inverse) * d_C[p]
                 q = d_v[p] + dt * xb
                 first = node_of(dim, base, s0, s1)
+                if ti.static(plates > 0):
+                    first = first + layer_of(colour[k - 1, p]) * extent[LAYER]
                 nv, x_bar = gather_nodes_adjoint(
                     dim, velocity, copies, plane + first, copy + first, s0, s1, weights(dim, fx),
                     weights_derivative(dim, fx, inverse), q - A @ fx, A,
@@ -236,15 +246,19 @@ def sweep_nodes(
     block_count: ti.template(), step: ti.template(), gravity: ti.template(), field_acceleration: ti.template(),
     field_gain: ti.template(), contact_head: ti.template(), contact_next: ti.template(),
     contact_kind: ti.template(), contact_normal: ti.template(), contact_alpha: ti.template(),
-    contact_friction: ti.template(), lattice: ti.template(), extent: ti.template(),
-    w, f, epoch, save, env_stride, restore,
+    contact_friction: ti.template(), lattice: ti.template(), extent: ti.template(), plates: ti.template(),
+    plate: ti.template(), w, f, epoch, save, env_stride, restore,
 ):
-    """Update a worker's share of the active nodes; with ``restore`` from ``saved``, otherwise from the copies."""
+    """Update a worker's share of the active nodes; with ``restore`` from ``saved``, otherwise from the copies.
+
+    Where there are plates a node has two layers, which hold the same but in the zone of one (:func:`apart`).
+    """
     sizes, strides = grid_sizes(dim, extent)
     env = w // partitions
     part = w - env * partitions
     nodes = extent[NODES]
     plane = env * nodes
+    heads = env * extent[LAYER]
     first = env * partitions * nodes
     dt = step[env][0]
     damping = step[env][1]
@@ -254,15 +268,29 @@ def sweep_nodes(
     for i in range(active * part // partitions * per_block, active * (part + 1) // partitions * per_block):
         J = unpack_node(dim, blocks[epoch, env * extent[CAPACITY] + i // per_block], i & (per_block - 1))
         node = node_of(dim, J, strides[0], strides[1])
-        at = (save + env * env_stride + i) & NODE_MASK
+        at = (save + env * env_stride + ti.static(2 if plates > 0 else 1) * i) & NODE_MASK
         m = saved[at]
         if restore == 0:
             m = sum_copies(dim, periodic, partitions, copies, first, nodes, J, node, sizes, strides, lattice)
+            if ti.static(plates > 0):
+                other = sum_copies(
+                    dim, periodic, partitions, copies, first, nodes, J, node + extent[LAYER], sizes, strides, lattice
+                )
+                if apart(dim, plates, J, env, plate, lattice) == 0:
+                    m = m + other
+                    other = m
+                saved[(at + 1) & NODE_MASK] = other
             saved[at] = m
         velocity[(plane + node) & NODE_MASK] = node_velocity(
-            dim, fields, m, node, f, env, plane, gravity, field_acceleration, field_gain, dt, damping, floor,
+            dim, fields, m, node, f, env, heads, gravity, field_acceleration, field_gain, dt, damping, floor,
             contact_head, contact_next, contact_kind, contact_normal, contact_alpha, contact_friction,
         )
+        if ti.static(plates > 0):
+            velocity[(plane + node + extent[LAYER]) & NODE_MASK] = node_velocity(
+                dim, fields, saved[(at + 1) & NODE_MASK], node, f, env, heads, gravity, field_acceleration, field_gain,
+                dt, damping, floor, contact_head, contact_next, contact_kind, contact_normal, contact_alpha,
+                contact_friction,
+            )
 
 
 @ti.func
@@ -274,7 +302,7 @@ def sweep_nodes_adjoint(
     contact_next: ti.template(), contact_kind: ti.template(), contact_normal: ti.template(),
     contact_alpha: ti.template(), contact_friction: ti.template(), lattice: ti.template(), extent: ti.template(),
     d_step: ti.template(), d_gravity: ti.template(), d_field_gain: ti.template(), d_contact_normal: ti.template(),
-    d_contact_alpha: ti.template(), d_contact_friction: ti.template(),
+    d_contact_alpha: ti.template(), d_contact_friction: ti.template(), plates: ti.template(), plate: ti.template(),
     w, f, epoch, save, before, f_before, env_stride, restore,
 ):
     """Adjoint of :func:`sweep_nodes`; on the way the velocities of the substep before are restored."""
@@ -283,6 +311,7 @@ def sweep_nodes_adjoint(
     part = w - env * partitions
     nodes = extent[NODES]
     plane = env * nodes
+    heads = env * extent[LAYER]
     first = env * partitions * nodes
     dt = step[env][0]
     damping = step[env][1]
@@ -302,12 +331,36 @@ def sweep_nodes_adjoint(
                 period = ti.cast(lattice[6 + d] * lattice[1] + 0.5, ti.i32)
                 if J[d] < PADDING or J[d] >= PADDING + period:
                     counts = 0
+        at = save + env * env_stride + ti.static(2 if plates > 0 else 1) * i
+        was = before + env * env_stride + ti.static(2 if plates > 0 else 1) * i
         m_bar, a_bar, dt_bar, damping_bar = node_velocity_adjoint(
-            dim, fields, saved[(save + env * env_stride + i) & NODE_MASK], out_bar, counts, node, f, env, part, plane,
-            gravity, field_acceleration, field_gain, d_field_gain, dt, damping, floor, contact_head, contact_next,
-            contact_kind, contact_normal, contact_alpha, contact_friction, d_contact_normal, d_contact_alpha,
-            d_contact_friction,
+            dim, fields, saved[at & NODE_MASK], out_bar, counts, node, f, env, part, heads, gravity,
+            field_acceleration, field_gain, d_field_gain, dt, damping, floor, contact_head, contact_next, contact_kind,
+            contact_normal, contact_alpha, contact_friction, d_contact_normal, d_contact_alpha, d_contact_friction,
         )
+        if ti.static(plates > 0):
+            other_bar = sum_copies(
+                dim, periodic, partitions, copies, first, nodes, J, node + extent[LAYER], sizes, strides, lattice
+            )
+            m_other, a_other, dt_other, damping_other = node_velocity_adjoint(
+                dim, fields, saved[(at + 1) & NODE_MASK], other_bar, counts, node, f, env, part, heads, gravity,
+                field_acceleration, field_gain, d_field_gain, dt, damping, floor, contact_head, contact_next,
+                contact_kind, contact_normal, contact_alpha, contact_friction, d_contact_normal, d_contact_alpha,
+                d_contact_friction,
+            )
+            a_bar = a_bar + a_other
+            dt_bar = dt_bar + dt_other
+            damping_bar = damping_bar + damping_other
+            if apart(dim, plates, J, env, plate, lattice) == 0:
+                m_bar = m_bar + m_other
+                m_other = m_bar
+            grid_bar[(plane + node + extent[LAYER]) & NODE_MASK] = m_other
+            if restore == 1:
+                velocity[(plane + node + extent[LAYER]) & NODE_MASK] = node_velocity(
+                    dim, fields, saved[(was + 1) & NODE_MASK], node, f_before, env, heads, gravity, field_acceleration,
+                    field_gain, dt, damping, floor, contact_head, contact_next, contact_kind, contact_normal,
+                    contact_alpha, contact_friction,
+                )
         grid_bar[(plane + node) & NODE_MASK] = m_bar
         if counts == 1:
             gravity_sum = gravity_sum + ti.cast(a_bar, ti.f64)
@@ -315,9 +368,9 @@ def sweep_nodes_adjoint(
             damping_sum = damping_sum + ti.cast(damping_bar, ti.f64)
         if restore == 1:
             velocity[(plane + node) & NODE_MASK] = node_velocity(
-                dim, fields, saved[(before + env * env_stride + i) & NODE_MASK], node, f_before, env, plane, gravity,
-                field_acceleration, field_gain, dt, damping, floor, contact_head, contact_next, contact_kind,
-                contact_normal, contact_alpha, contact_friction,
+                dim, fields, saved[was & NODE_MASK], node, f_before, env, heads, gravity, field_acceleration,
+                field_gain, dt, damping, floor, contact_head, contact_next, contact_kind, contact_normal,
+                contact_alpha, contact_friction,
             )
     d_gravity[part, env] = d_gravity[part, env] + gravity_sum
     d_step[part, env] = d_step[part, env] + ti.Vector([dt_sum, damping_sum])
@@ -326,7 +379,7 @@ def sweep_nodes_adjoint(
 @ti.func
 def clear_nodes(
     dim: ti.template(), partitions: ti.template(), copies: ti.template(), blocks: ti.template(),
-    block_count: ti.template(), extent: ti.template(), w, epoch,
+    block_count: ti.template(), extent: ti.template(), plates: ti.template(), w, epoch,
 ):
     """Clear a worker's share of the active nodes in every copy (where images kept it from being done on the way)."""
     _sizes, strides = grid_sizes(dim, extent)
@@ -341,3 +394,6 @@ def clear_nodes(
         for c in ti.static(range(partitions)):
             at = (first + c * nodes + node_of(dim, J, strides[0], strides[1])) & NODE_MASK
             copies[at] = copies[at] * 0.0
+            if ti.static(plates > 0):
+                above = (at + extent[LAYER]) & NODE_MASK
+                copies[above] = copies[above] * 0.0

@@ -37,6 +37,17 @@ def bucket_at(cell, buckets):
     return mixed & (buckets - 1)
 
 
+@ti.func
+def cell_beside(home, o):
+    """The ``o``-th of the 3ᵈ cells in and around ``home``."""
+    cell = home
+    cell[0] = cell[0] + o % 3 - 1
+    cell[1] = cell[1] + o // 3 % 3 - 1
+    if ti.static(home.n == 3):
+        cell[home.n - 1] = cell[home.n - 1] + o // 9 - 1
+    return cell
+
+
 @ti.kernel
 def sort(x: A2, radius: A1, tag: A1, reach: A1, extent: A1, bucket: A1, bucket_of: A1, order: A1, envs: ti.i32,
          k: ti.i32):  # fmt: skip
@@ -87,11 +98,7 @@ def list_neighbours(shares: ti.template(), dim: ti.template(), x: A2, radius: A1
                 if bucket_of[i] >= 0:
                     home = cell_of(here, reach[0][2])
                     for o in range(ti.static(3**dim)):
-                        cell = home
-                        cell[0] = cell[0] + o % 3 - 1
-                        cell[1] = cell[1] + o // 3 % 3 - 1
-                        if ti.static(dim == 3):
-                            cell[dim - 1] = cell[dim - 1] + o // 9 - 1
+                        cell = cell_beside(home, o)
                         b = bucket_at(cell, buckets)
                         start = 0
                         if b > 0:

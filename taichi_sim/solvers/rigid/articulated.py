@@ -7,7 +7,7 @@ joints, and then pulled to degrees of freedom; its matrix is ``M + Σ Jᵀ G J``
 from typing import Any, NamedTuple
 
 from taichi_sim.runtime import ti
-from taichi_sim.solvers.rigid.closure import Bond, add_bonds, bond_slope
+from taichi_sim.solvers.rigid.closure import Bond, Loop, add_bonds, bond_slope
 from taichi_sim.solvers.rigid.drive import add_row_slopes, add_rows, row_impulse
 from taichi_sim.solvers.rigid.dynamics import clear_motion_bars
 from taichi_sim.solvers.rigid.geometry import column3
@@ -19,6 +19,7 @@ from taichi_sim.solvers.rigid.tree import (
     KIND,
     PARENT,
     Chain,
+    Tree,
     column6,
     freedom_of,
     joint_freedom,
@@ -45,6 +46,12 @@ class Joints(NamedTuple):
 def unjointed(dof: Any) -> Joints:
     """What the velocity problem takes where no body hangs on a joint; stands in a kernel within ``ti.static``."""
     return Joints(False, False, Chain(*[dof] * len(Chain._fields)), dof, Bond(dof, dof))
+
+
+def jointed(T: Tree, loops: bool, jacobian: Any, row: Any, L: Loop) -> Joints:
+    """What it takes where bodies do, of what poses and free motion take; likewise within ``ti.static``."""
+    of_tree = {name: getattr(T, name) for name in Chain._fields if name != "jacobian"}
+    return Joints(True, loops, Chain(**of_tree, jacobian=jacobian), row, Bond(L.bond, L.closure))
 
 
 @ti.func

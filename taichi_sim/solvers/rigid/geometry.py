@@ -6,7 +6,8 @@ that momentum and angular momentum are conserved to rounding. Where A cannot mov
 always a body that moves.
 
 Columns of ``contact``: normal 0-2, arm of A 3-5, arm of B 6-8, gap 9, then the law's K 10, b 11, μ 12, d 13, vs 14,
-and room for the solve: frozen normal impulse 15, normal impulse 16, impulse 17-19.
+and room for the solve: frozen normal impulse 15, normal impulse 16, impulse 17-19,
+a list of contacts 20.
 """
 
 from taichi_sim.runtime import ti
@@ -25,6 +26,7 @@ from taichi_sim.solvers.rigid.rotation import flat, lift
 from taichi_sim.solvers.shapes.samples import sampled_distance
 
 GAP, STIFF, BIAS, FRICTION, DAMPING, STICTION, FROZEN, NORMAL, IMPULSE = 9, 10, 11, 12, 13, 14, 15, 16, 17
+LISTED = 20
 
 
 @ti.func

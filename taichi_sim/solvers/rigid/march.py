@@ -1,15 +1,15 @@
 """The kernels that run scenes with joints: one task per environment does a whole segment of steps, or carries its
 adjoint back.
 
-They do what ``place``, ``ready`` and ``kernels.segment``, and their adjoints, do in turn, in one launch instead of
+They do what ``place`` and ``ready`` of ``tree_kernels`` do and then solve, and their adjoints, in one launch instead of
 three and five a step. Each function stands in them once, ``place_tree`` at the head of the loop: the poses of links in
 a slot come from the same instructions wherever segments begin and end, so that they are the same to the last bit.
 """
 
 from taichi_sim.core.operator import light_operator
 from taichi_sim.runtime import ti
-from taichi_sim.solvers.rigid.articulated import Joints, clear_bars, drift_joints, drift_joints_adjoint
-from taichi_sim.solvers.rigid.closure import Bond, Loop, LoopBar, loops_adjoint, place_loops
+from taichi_sim.solvers.rigid.articulated import clear_bars, drift_joints, drift_joints_adjoint, jointed
+from taichi_sim.solvers.rigid.closure import Loop, LoopBar, loops_adjoint, place_loops
 from taichi_sim.solvers.rigid.detect import detect
 from taichi_sim.solvers.rigid.drive import Drive, DriveBar, place_rows, rows_adjoint
 from taichi_sim.solvers.rigid.dynamics import tree_kick, tree_kick_adjoint, weigh
@@ -27,7 +27,7 @@ from taichi_sim.solvers.rigid.step import (
     place_contacts,
     solve_adjoint,
 )
-from taichi_sim.solvers.rigid.tree import Chain, Tree, TreeBar
+from taichi_sim.solvers.rigid.tree import Tree, TreeBar
 from taichi_sim.solvers.rigid.twist import NOW, set_motion
 
 A1 = ti.types.ndarray(ndim=1)
@@ -63,10 +63,7 @@ def march(
                         limit_damping, joint_friction, joint_stiction, drive_stiffness,
                         drive_damping, drive_limit, target, target_rate))
     L = ti.static(Loop(bond, closure, closure_anchor, closure_axis, closure_mount, closure_stiffness, closure_turning))
-    J = ti.static(Joints(
-        True, loops,
-        Chain(link, order, extent, dof, reduced, motion, lever, coordinate, rate, armature, mass_matrix, jacobian),
-        row, Bond(bond, closure)))
+    J = ti.static(jointed(T, loops, jacobian, row, L))
     S = ti.static(Shapes(
         dim, met, extent, census, shape, pairing, line, point_body, plane_body, held, grid, lattice, distances,
         position, centre, point, radius, plane_normal, plane_offset, grid_scale, grid_place, turned, arm, face))
@@ -146,10 +143,7 @@ def march_adjoint(
                         limit_damping, joint_friction, joint_stiction, drive_stiffness,
                         drive_damping, drive_limit, target, target_rate))
     L = ti.static(Loop(bond, closure, closure_anchor, closure_axis, closure_mount, closure_stiffness, closure_turning))
-    J = ti.static(Joints(
-        True, loops,
-        Chain(link, order, extent, dof, reduced, motion, lever, coordinate, rate, armature, mass_matrix, jacobian),
-        row, Bond(bond, closure)))
+    J = ti.static(jointed(T, loops, jacobian, row, L))
     S = ti.static(Shapes(
         dim, met, extent, census, shape, pairing, line, point_body, plane_body, held, grid, lattice, distances,
         position, centre, point, radius, plane_normal, plane_offset, grid_scale, grid_place, turned, arm, face))

@@ -10,12 +10,13 @@ What is not a rigid body but pushes one may enter: ``entering`` is empty or thre
 residual of bodies (wrenches at their velocities) and to the matrix what the arrays ``others`` say, and freeze normal
 impulses for lagged solves.
 
-One task works on one environment, all bodies of which form one dense problem. Its memory: ``dof``, a row for every
-degree of freedom, with the columns below.
+One task works on one environment, on one group of bodies that touch after the other (``groups``). Its memory: ``dof``,
+a row for every degree of freedom, with the columns of ``twist``.
 """
 
 from taichi_sim.runtime import ti
 from taichi_sim.solvers.rigid.articulated import add_block, place_masses, project
+from taichi_sim.solvers.rigid.elimination import block_of, eliminate, unknown_at
 from taichi_sim.solvers.rigid.geometry import (
     BIAS,
     DAMPING,
@@ -25,6 +26,15 @@ from taichi_sim.solvers.rigid.geometry import (
     STICTION,
     STIFF,
     column3,
+)
+from taichi_sim.solvers.rigid.groups import (
+    apart,
+    body_at,
+    contact_at,
+    end_of_group,
+    list_contacts,
+    order_bodies,
+    place_of,
 )
 from taichi_sim.solvers.rigid.law import EXACT, LAGGED, SIMILAR, impulse, impulse_slope
 from taichi_sim.solvers.rigid.tree import spread
@@ -58,16 +68,18 @@ def contact_motion(dim: ti.template(), dof: ti.template(), column, e, c, bodies,
 
 
 @ti.func
-def residual(dim: ti.template(), J: ti.template(), column, e, bodies, first, count, lagged, soft,
+def residual(dim: ti.template(), J: ti.template(), column, e, bodies, begin, end, first, count, lagged, soft,
              dof: ti.template(), contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
              inertia_world: ti.template(), entering: ti.template(), others: ti.template()):
-    """Fill RESIDUAL for the velocities in ``column``. Returns its size in the metric of the inverse mass, √J, the size
-    of the terms it is the difference of, and how far the velocities are from those in NOW, √J."""
+    """Fill RESIDUAL of a group for the velocities in ``column``. Returns its size in the metric of the inverse mass,
+    the size of the terms it is the difference of, and how far the velocities are from those in NOW, √J all."""
     freedoms = ti.static(3 if dim == 2 else 6)
     if ti.static(J.on):
         spread(dim, J.tree, e, column, 0, column)
     size, moved = 0.0, 0.0
-    for b in range(e * bodies, e * bodies + bodies):
+    at = e * bodies * freedoms
+    for s in range(begin, end):
+        b = e * bodies + body_at(freedoms, at, s, dof)
         v, w = body_motion(dim, dof, column, b * freedoms)
         u, q = body_motion(dim, dof, NOW, b * freedoms)
         moved = moved + heft[b] * (v - u).norm_sqr() + (w - q).dot(inertia_world[b] @ (w - q))
@@ -77,7 +89,8 @@ def residual(dim: ti.template(), J: ti.template(), column, e, bodies, first, cou
         I = inertia_world[b]
         add_wrench(dim, dof, RESIDUAL, b * freedoms, heft[b] * (v - u), I @ (w - q))
         size = size + heft[b] * (v.norm_sqr() + u.norm_sqr()) + w.dot(I @ w) + q.dot(I @ q)
-    for c in range(first, first + count):
+    for i in range(count):
+        c = contact_at(first, i, contact)
         motion = contact_motion(dim, dof, column, e, c, bodies, contact, contact_body)
         gamma, gn = impulse(motion, column3(contact, c, 0), contact[c][STIFF], contact[c][BIAS], contact[c][FRICTION],
                             contact[c][DAMPING], soft * contact[c][STICTION], lagged, contact[c][FROZEN])
@@ -94,7 +107,8 @@ def residual(dim: ti.template(), J: ti.template(), column, e, bodies, first, cou
     if ti.static(J.on):
         norm = project(dim, J, e, column)
     else:
-        for b in range(e * bodies, e * bodies + bodies):
+        for s in range(begin, end):
+            b = e * bodies + body_at(freedoms, at, s, dof)
             r, m = body_motion(dim, dof, RESIDUAL, b * freedoms)
             I = inertia_world[b]
             norm = norm + r.norm_sqr() / heft[b]
@@ -122,29 +136,31 @@ def row_of_jacobian(dim: ti.template(), axis, arm):
 
 
 @ti.func
-def assemble(dim: ti.template(), J: ti.template(), e, bodies, first, count, lagged, soft, transposed,
+def assemble(dim: ti.template(), J: ti.template(), e, bodies, begin, end, first, count, lagged, soft, transposed,
              dof: ti.template(), matrix: ti.template(), contact: ti.template(), contact_body: ti.template(),
              heft: ti.template(), inertia_world: ti.template(), entering: ti.template(), others: ti.template()):
-    """``H`` at the velocities in NOW, or its transpose."""
+    """``H`` of a group at the velocities in NOW, or its transpose."""
     freedoms = ti.static(3 if dim == 2 else 6)
-    n = bodies * freedoms
-    base = e * n * n
+    n, rows = (end - begin) * freedoms, e * bodies * freedoms
+    base = rows * bodies * freedoms
     if ti.static(J.on):
         place_masses(dim, J, e, matrix)
     else:
         for i in range(n * n):
             matrix[base + i] = 0.0
-        for b in range(bodies):
-            I = inertia_world[e * bodies + b]
+        for s in range(end - begin):
+            b = e * bodies + body_at(freedoms, rows, begin + s, dof)
+            I = inertia_world[b]
             for a in ti.static(range(dim)):
-                matrix[base + (b * freedoms + a) * (n + 1)] = heft[e * bodies + b]
+                matrix[base + (s * freedoms + a) * (n + 1)] = heft[b]
             if ti.static(dim == 2):
-                matrix[base + (b * freedoms + 2) * (n + 1)] = I[2, 2]
+                matrix[base + (s * freedoms + 2) * (n + 1)] = I[2, 2]
             else:
                 for a in ti.static(range(3)):
                     for d in ti.static(range(3)):
-                        matrix[base + (b * freedoms + 3 + a) * n + b * freedoms + 3 + d] = I[a, d]
-    for c in range(first, first + count):
+                        matrix[base + (s * freedoms + 3 + a) * n + s * freedoms + 3 + d] = I[a, d]
+    for l in range(count):
+        c = contact_at(first, l, contact)
         motion = contact_motion(dim, dof, NOW, e, c, bodies, contact, contact_body)
         G = impulse_slope(motion, column3(contact, c, 0), contact[c][STIFF], contact[c][BIAS], contact[c][FRICTION],
                           contact[c][DAMPING], soft * contact[c][STICTION], lagged, contact[c][FROZEN])
@@ -155,19 +171,18 @@ def assemble(dim: ti.template(), J: ti.template(), e, bodies, first, count, lagg
                 add_block(dim, J.tree, matrix, e, G, contact_body[c][0], column3(contact, c, 3), contact_body[c][1],
                           column3(contact, c, 6), 0)
             else:
-                sides = 1
+                sides, ahead, behind = 1, place_of(freedoms, rows, contact_body[c][0], dof) - begin, 0
                 if contact_body[c][1] >= 0:
-                    sides = 2
+                    sides, behind = 2, place_of(freedoms, rows, contact_body[c][1], dof) - begin
                 for i in range(sides * freedoms):
-                    left, row, sign = column3(contact, c, 3), contact_body[c][0] * freedoms + i, 1.0
+                    left, row, sign = column3(contact, c, 3), ahead * freedoms + i, 1.0
                     if i >= freedoms:
-                        left, row, sign = column3(contact, c, 6), contact_body[c][1] * freedoms + i - freedoms, -1.0
+                        left, row, sign = column3(contact, c, 6), behind * freedoms + i - freedoms, -1.0
                     pushed = sign * (G.transpose() @ row_of_jacobian(dim, i % freedoms, left))
                     for j in range(sides * freedoms):
-                        right, place, turn = column3(contact, c, 3), contact_body[c][0] * freedoms + j, 1.0
+                        right, place, turn = column3(contact, c, 3), ahead * freedoms + j, 1.0
                         if j >= freedoms:
-                            right, turn = column3(contact, c, 6), -1.0
-                            place = contact_body[c][1] * freedoms + j - freedoms
+                            right, place, turn = column3(contact, c, 6), behind * freedoms + j - freedoms, -1.0
                         at = base + row * n + place
                         matrix[at] = matrix[at] + turn * pushed.dot(row_of_jacobian(dim, j % freedoms, right))
     if ti.static(len(entering) > 0):
@@ -175,49 +190,19 @@ def assemble(dim: ti.template(), J: ti.template(), e, bodies, first, count, lagg
 
 
 @ti.func
-def eliminate(e, n, dof: ti.template(), matrix: ti.template()):
-    """Solve ``matrix x = DELTA`` in place: Gaussian elimination with partial pivoting."""
-    base, at = e * n * n, e * n
+def copy_column(block: ti.template(), at, begin, n, source, target, dof: ti.template()):
+    """One column of ``dof`` into another, for the ``n`` unknowns of a group."""
     for p in range(n):
-        best, largest = p, ti.abs(matrix[base + p * n + p])
-        for i in range(p + 1, n):
-            size = ti.abs(matrix[base + i * n + p])
-            if size > largest:
-                best, largest = i, size
-        if best != p:
-            for j in range(p, n):
-                swap = matrix[base + p * n + j]
-                matrix[base + p * n + j] = matrix[base + best * n + j]
-                matrix[base + best * n + j] = swap
-            other = dof[at + p, DELTA]
-            dof[at + p, DELTA] = dof[at + best, DELTA]
-            dof[at + best, DELTA] = other
-        for i in range(p + 1, n):
-            factor = matrix[base + i * n + p] / matrix[base + p * n + p]
-            if factor != 0.0:
-                for j in range(p + 1, n):
-                    matrix[base + i * n + j] = matrix[base + i * n + j] - factor * matrix[base + p * n + j]
-                dof[at + i, DELTA] = dof[at + i, DELTA] - factor * dof[at + p, DELTA]
-    for back in range(n):
-        i = n - 1 - back
-        total = dof[at + i, DELTA]
-        for j in range(i + 1, n):
-            total = total - matrix[base + i * n + j] * dof[at + j, DELTA]
-        dof[at + i, DELTA] = total / matrix[base + i * n + i]
-
-
-@ti.func
-def copy_column(dof: ti.template(), at, n, source, target):
-    """One column of ``dof`` into another."""
-    for i in range(at, at + n):
+        i = unknown_at(block, at, begin, p, dof)
         dof[i, target] = dof[i, source]
 
 
 @ti.func
-def along(at, n, dof: ti.template()):
+def along(block: ti.template(), at, begin, n, dof: ti.template()):
     """Residual along the Newton step; of a convex problem the slope of its energy."""
     total = 0.0
-    for i in range(at, at + n):
+    for p in range(n):
+        i = unknown_at(block, at, begin, p, dof)
         total = total + dof[i, DELTA] * dof[i, RESIDUAL]
     return total
 
@@ -227,7 +212,34 @@ def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, toleran
           matrix: ti.template(), contact: ti.template(), contact_body: ti.template(), heft: ti.template(),
           inertia_world: ti.template(), entering: ti.template(), others: ti.template()):
     """Velocity after the step into NOW, from FREE and BEFORE. Returns 1 where it converged, 3 where only the similar
-    law did, else 0; and factorisations.
+    law did, else 0; and factorisations, of the group that took most. Where bodies hang on joints, or others enter, all
+    bodies are one group.
+    """
+    freedoms = ti.static(3 if dim == 2 else 6)
+    at = e * bodies * freedoms
+    order_bodies(freedoms, ti.static(apart(J, entering)), at, bodies, first, count, contact_body, dof)
+    converged, work, begin = 1, 0, 0
+    while begin < bodies:
+        end = end_of_group(freedoms, ti.static(apart(J, entering)), at, begin, bodies, first, count, contact_body, dof)
+        listed = list_contacts(
+            freedoms, ti.static(apart(J, entering)), at, begin, end, first, count, contact, contact_body, dof)
+        if ti.static(apart(J, entering)) and listed == 0:
+            copy_column(freedoms, at, begin, (end - begin) * freedoms, FREE, NOW, dof)
+        else:
+            found, factored = solve_group(
+                dim, J, e, bodies, begin, end, first, listed, tolerance, loose, floor, dof, matrix, contact,
+                contact_body, heft, inertia_world, entering, others)
+            converged = ti.select(found == 0 or converged == 0, 0, ti.max(found, converged))
+            work = ti.max(work, factored)
+        begin = end
+    return converged, work
+
+
+@ti.func
+def solve_group(dim: ti.template(), J: ti.template(), e, bodies, begin, end, first, count, tolerance, loose, floor,
+                dof: ti.template(), matrix: ti.template(), contact: ti.template(), contact_body: ti.template(),
+                heft: ti.template(), inertia_world: ti.template(), entering: ti.template(), others: ti.template()):
+    """:func:`solve` of the bodies at places ``begin … end``, with the ``count`` contacts listed.
 
     The residual has to fall to ``tolerance`` times the size of its terms plus ``floor`` (√J). What has entered takes
     momentum, and what is left of the residual is momentum lost: then a last step is made from that point.
@@ -241,27 +253,29 @@ def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, toleran
     """
     freedoms = ti.static(3 if dim == 2 else 6)
     eased, sharp, rounds, every = ti.static(ENTERED if len(entering) > 0 else (EASED, SHARP, ROUNDS, EVERY))
-    n = bodies * freedoms
+    n, at, base = (end - begin) * freedoms, e * bodies * freedoms, e * bodies * freedoms * bodies * freedoms
     if ti.static(J.on):
         n = J.tree.extent[6]
-    at = e * n
+        at, base = e * n, e * n * n
     converged, work, stage, lagged, iteration, cut = 0, 0, 0, EXACT, 0, 0
     norm, step, taken, least, soft = 0.0, 1.0, 1.0, 0.0, 1.0
     low, high, below, above, steep = 0.0, 1.0, 0.0, 0.0, 0.0
     phase, column = START, BEFORE
     while phase != DONE:
-        value, size, moved = residual(dim, J, column, e, bodies, first, count, lagged, soft, dof, contact, contact_body,
-                                      heft, inertia_world, entering, others)
+        value, size, moved = residual(dim, J, column, e, bodies, begin, end, first, count, lagged, soft, dof, contact,
+                                      contact_body, heft, inertia_world, entering, others)
         enough = tolerance * (floor + size)
         if phase == START:
             if column == BEFORE:
                 least = value
                 column = FREE
             else:
-                copy_column(J.unknown, at, n, ti.select(least < value, BEFORE, FREE), NOW)
+                copy_column(ti.static(block_of(dim, J)), at, begin, n, ti.select(least < value, BEFORE, FREE), NOW,
+                            J.unknown)
                 phase, column = ITERATE, NOW
         elif phase == FREEZE:
-            for c in range(first, first + count):
+            for l in range(count):
+                c = contact_at(first, l, contact)
                 contact[c][FROZEN] = contact[c][NORMAL]
             if ti.static(len(entering) > 0):
                 entering[2](e, others)
@@ -288,7 +302,7 @@ def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, toleran
                     soft = 1.0
                     phase = ti.select(stage % every == 0, ITERATE, FREEZE)
                 if stage == eased:
-                    copy_column(J.unknown, at, n, FREE, NOW)
+                    copy_column(ti.static(block_of(dim, J)), at, begin, n, FREE, NOW, J.unknown)
                 if stage >= rounds:
                     phase, lagged = ITERATE, SIMILAR
                     if stage == rounds + 3:
@@ -297,26 +311,28 @@ def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, toleran
                 norm = value
                 work = work + 1
                 iteration = iteration + 1
-                for i in range(at, at + n):
+                for p in range(n):
+                    i = unknown_at(ti.static(block_of(dim, J)), at, begin, p, J.unknown)
                     J.unknown[i, DELTA] = -J.unknown[i, RESIDUAL]
-                assemble(dim, J, e, bodies, first, count, lagged, soft, 0, dof, matrix, contact, contact_body, heft,
-                         inertia_world, entering, others)
-                eliminate(e, n, J.unknown, matrix)
+                assemble(dim, J, e, bodies, begin, end, first, count, lagged, soft, 0, dof, matrix, contact,
+                         contact_body, heft, inertia_world, entering, others)
+                eliminate(ti.static(block_of(dim, J)), at, begin, base, n, J.unknown, matrix)
                 phase, column, step, cut, least = SEARCH, TRIAL, 1.0, 0, -1.0
-                steep = along(at, n, J.unknown)
+                steep = along(ti.static(block_of(dim, J)), at, begin, n, J.unknown)
                 low, high, below, above = 0.0, 1.0, steep, 0.0
-                for i in range(at, at + n):
+                for p in range(n):
+                    i = unknown_at(ti.static(block_of(dim, J)), at, begin, p, J.unknown)
                     J.unknown[i, TRIAL] = J.unknown[i, NOW] + J.unknown[i, DELTA]
                 if ti.static(len(entering) > 0):
                     if converged > 0:
-                        copy_column(J.unknown, at, n, TRIAL, NOW)
+                        copy_column(ti.static(block_of(dim, J)), at, begin, n, TRIAL, NOW, J.unknown)
                         phase = DONE
         else:
             if least < 0.0 or value < least:
                 least = value
                 taken = step
             cut = cut + 1
-            slope = along(at, n, J.unknown)
+            slope = along(ti.static(block_of(dim, J)), at, begin, n, J.unknown)
             good = value < norm * (1.0 - 0.1 * step)
             still = cut == 1 and soft == 1.0 and moved <= ti.select(stage < SHARP, 0.1, 1.0) * enough
             if lagged != EXACT:  # convex: down its energy, whatever the residual does
@@ -339,7 +355,8 @@ def solve(dim: ti.template(), J: ti.template(), e, bodies, first, count, toleran
                     step = (low * above - high * below) / (above - below)
                 else:
                     step = 0.4 * step
-            for i in range(at, at + n):
+            for p in range(n):
+                i = unknown_at(ti.static(block_of(dim, J)), at, begin, p, J.unknown)
                 J.unknown[i, column] = J.unknown[i, NOW] + step * J.unknown[i, DELTA]
     if ti.static(J.on):  # the last step has moved what velocities of links follow from
         spread(dim, J.tree, e, NOW, 0, NOW)

@@ -14,8 +14,9 @@ and steadier. Nothing of a policy enters the forward pass.
 ``distance``  the same, and gaps of about a millimetre already push: ``(x)₊`` becomes ``(x + √(x² + (ε/h)²))/2``, for
               searches that begin before anything touches. The most biased one.
 
-(``randomised`` is no law: the mean of exact gradients over nearby starts, ``optimization.spread``.) Impacts of bodies
-that rebound are left exact; so is the contact of particles with bodies, which is hard.
+(``randomised`` is no law: the exact one at every start, and ``optimize`` takes the mean over nearby starts; see
+``optimization.randomised``.) Impacts of bodies that rebound are left exact; so is the contact of particles with bodies,
+which is hard.
 """
 
 from taichi_sim.runtime import ti
@@ -30,6 +31,7 @@ POLICIES: dict[str, tuple[float, float, float, float]] = {
     "event": (1.0, 0.0, 0.0, 0.0),
     "smoothed": (0.01, 10.0, 0.02, 0.0),
     "distance": (0.01, 10.0, 0.02, 1e-3),
+    "randomised": (1.0, 0.0, 0.0, 0.0),
 }
 
 #: Where the four stand in ``settings``.

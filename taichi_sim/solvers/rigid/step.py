@@ -5,6 +5,7 @@ is ``(kick + h)/2`` long. It is state, and 0 at the start, where the velocity is
 """
 
 from taichi_sim.runtime import ti
+from taichi_sim.solvers.rigid.elimination import block_of, eliminate
 from taichi_sim.solvers.rigid.free import free_spin, free_spin_adjoint
 from taichi_sim.solvers.rigid.geometry import (
     BIAS,
@@ -19,9 +20,10 @@ from taichi_sim.solvers.rigid.geometry import (
     locate,
     locate_adjoint,
 )
+from taichi_sim.solvers.rigid.groups import apart, end_of_group, list_contacts, order_bodies
 from taichi_sim.solvers.rigid.impact import rebound_adjoint
 from taichi_sim.solvers.rigid.law import impulse_adjoint
-from taichi_sim.solvers.rigid.newton import assemble, contact_motion, eliminate
+from taichi_sim.solvers.rigid.newton import assemble, contact_motion
 from taichi_sim.solvers.rigid.rotation import (
     flat,
     flat_turn,
@@ -84,7 +86,7 @@ def place_contacts(S: ti.template(), e, k, h, friction: ti.template(), stiffness
         contact_body[c] = ti.Vector([A, B])
         contact[c] = ti.Vector([
             n[0], n[1], n[2], arm_a[0], arm_a[1], arm_a[2], arm_b[0], arm_b[1], arm_b[2], gap, h * h * stiffness[s],
-            -gap / h, friction[s], damping[s], stiction[s], 0.0, 0.0, 0.0, 0.0, 0.0])
+            -gap / h, friction[s], damping[s], stiction[s], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 
 
 @ti.func
@@ -260,14 +262,23 @@ def solve_adjoint(dim: ti.template(), J: ti.template(), e, extent: ti.template()
                   inertia_world: ti.template(), entering: ti.template(), others: ti.template()):
     """``z`` of ``Hᵀ z = v_bar``, in place in DELTA."""
     freedoms = ti.static(3 if dim == 2 else 6)
-    bodies = extent[0]
-    n = bodies * freedoms
+    bodies, first, at = extent[0], e * extent[5], e * extent[0] * freedoms
     if ti.static(J.on):
-        n = extent[6]
         spread(dim, J.tree, e, NOW, 0, NOW)
-    soften(dim, e, bodies, e * extent[5], count, way, impact, h, settings, dof, contact, contact_body)
-    assemble(dim, J, e, bodies, e * extent[5], count, way, 1.0, 1, dof, matrix, contact, contact_body, heft,
-             inertia_world, entering, others)
-    eliminate(e, n, J.unknown, matrix)
+    soften(dim, e, bodies, first, count, way, impact, h, settings, dof, contact, contact_body)
+    order_bodies(freedoms, ti.static(apart(J, entering)), at, bodies, first, count, contact_body, dof)
+    begin = 0
+    while begin < bodies:
+        end = end_of_group(freedoms, ti.static(apart(J, entering)), at, begin, bodies, first, count, contact_body, dof)
+        listed = list_contacts(
+            freedoms, ti.static(apart(J, entering)), at, begin, end, first, count, contact, contact_body, dof)
+        assemble(dim, J, e, bodies, begin, end, first, listed, way, 1.0, 1, dof, matrix, contact, contact_body, heft,
+                 inertia_world, entering, others)
+        if ti.static(J.on):
+            eliminate(0, e * extent[6], 0, e * extent[6] * extent[6], extent[6], J.unknown, matrix)
+        else:
+            eliminate(ti.static(block_of(dim, J)), at, begin, at * bodies * freedoms, (end - begin) * freedoms, dof,
+                      matrix)
+        begin = end
     if ti.static(J.on):
         spread(dim, J.tree, e, DELTA, 0, DELTA)

@@ -5,9 +5,13 @@ from taichi_sim.runtime import ti
 #: Columns of ``dof``: velocity without contacts, iterate, trial, residual, right side and solution, velocity before.
 FREE, NOW, TRIAL, RESIDUAL, DELTA, BEFORE = 0, 1, 2, 3, 4, 5
 
+#: What ``groups`` notes: place of a body among all, body of a place (both at a body's first row); last column of a row
+#: of the matrix, last row of a column.
+SEAT, SEATED, LAST_COLUMN, LAST_ROW = 6, 7, 8, 9
+
 #: Further columns where bodies hang on joints: z of the adjoint, acceleration; adjoints of velocity, z and
 #: acceleration; accelerations at both evaluations of the kick.
-ZED, RATE, VELOCITY_BAR, ZED_BAR, RATE_BAR, EARLY, LATE = 6, 7, 8, 9, 10, 11, 12
+ZED, RATE, VELOCITY_BAR, ZED_BAR, RATE_BAR, EARLY, LATE = 10, 11, 12, 13, 14, 15, 16
 
 
 @ti.func
