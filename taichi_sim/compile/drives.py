@@ -25,6 +25,18 @@ class Quantified:
         """All parameters in one environment."""
         return {**self.fixed, **{name: values[f"{self.prefix}.{name}"][env] for name in self.differentiable}}
 
+    def of_all(self, values: Values) -> dict[str, Any]:
+        """All parameters, those with a gradient of all environments: (envs, …)."""
+        return {**self.fixed, **{name: values[f"{self.prefix}.{name}"] for name in self.differentiable}}
+
+    def collect_all(self, out: Values, values: Values, gradient: dict[str, np.ndarray]) -> None:
+        """Add gradients of all environments, each (envs, …), to ``out``."""
+        for name in self.differentiable:
+            path = f"{self.prefix}.{name}"
+            total = out.setdefault(path, np.zeros_like(values[path]))
+            if gradient.get(name) is not None:
+                total += np.asarray(gradient[name]).reshape(values[path].shape)
+
     def collect(self, out: Values, values: Values, env: int, gradient: dict[str, np.ndarray]) -> None:
         """Add one environment's gradient to ``out``."""
         for name in self.differentiable:

@@ -1,6 +1,6 @@
 """The loss: objectives evaluated on frames, and what they send back into the adjoint."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 from taichi_sim.compile.binding import Values
 from taichi_sim.compile.drives import Quantified
 from taichi_sim.compile.family import State
-from taichi_sim.compile.quantity import Quantity
+from taichi_sim.compile.quantity import Quantity, add_vjp
 from taichi_sim.objectives.objective import INPUTS, Evaluation, Frame, ObjectiveKind
 
 
@@ -60,24 +60,33 @@ class Judge:
         """Frames needed by ``terms``: all of them if one is running, else the last."""
         return list(range(1, self.last + 1)) if any(t.running for t in terms) else [self.last]
 
-    def _active(self, terms: list[Term], f: int) -> list[tuple[Term, float]]:
-        return [(t, self.frame_dt if t.running else 1.0) for t in terms if f > 0 and (t.running or f == self.last)]
+    def blind(self, terms: Iterable[Term], f: int) -> bool:
+        """Whether none of ``terms`` sees a particle at frame ``f``."""
+        return all(term.kind.blind for term in self.active(terms, f))
 
-    def frame(self, term: Term, env: int, f: int, state: dict[str, np.ndarray], sensed: Sequence[State] = ()) -> Frame:
-        """What ``term`` sees; ``state`` holds x, v, rest, mass (envs, particles, …), activation (envs, frames, A),
-        ``sensed`` of every environment what observables see, where sensors are read."""
-        p = term.particles
+    def active(self, terms: Iterable[Term], f: int) -> list[Term]:
+        """Those of ``terms`` that look at frame ``f``."""
+        return [t for t in terms if f > 0 and (t.running or f == self.last)]
+
+    def _shares(self, terms: Iterable[Term], f: int) -> list[tuple[Term, float]]:
+        return [(t, self.frame_dt if t.running else 1.0) for t in self.active(terms, f)]
+
+    def frame(self, term: Term, f: int, state: State, sensed: State) -> Frame:
+        """What ``term`` sees of all environments; ``state`` holds x, v, rest, mass (envs, particles, …), activation
+        (envs, frames, A), ``sensed`` what observables see, where sensors are read. Without x and v if it is blind."""
+        points, seen = (term.particles[:0], ("rest", "rest")) if term.kind.blind else (term.particles, ("x", "v"))
+        x, v, rest, mass = (np.take(state[key], points, axis=1) for key in (*seen, "rest", "mass"))
         return Frame(
             time=f * self.frame_dt,
             index=f,
-            position=state["x"][env, p].astype(np.float64),
-            velocity=state["v"][env, p].astype(np.float64),
-            rest=state["rest"][env, p],
-            activation=state["activation"][env, max(f - 1, 0), term.actuators],
+            position=x.astype(np.float64, copy=False),
+            velocity=v.astype(np.float64, copy=False),
+            rest=rest,
+            activation=np.take(state["activation"][:, max(f - 1, 0)], term.actuators, axis=1),
             frame_dt=self.frame_dt,
-            mass=state["mass"][env, p],
+            mass=mass,
             chosen=term.chosen,
-            sensors={name: np.asarray(q.value(sensed[env], points)) for name, (q, points) in term.sensors.items()},
+            sensors={name: np.asarray(q.value(sensed, points)) for name, (q, points) in term.sensors.items()},
         )
 
     def measure(
@@ -86,25 +95,29 @@ class Judge:
         f: int,
         state: dict[str, np.ndarray],
         values: Values,
-        sensed: Sequence[State] = (),
+        sensed: State | None = None,
     ) -> dict[str, np.ndarray]:
         """(envs,) contribution of each term at frame ``f``, without its weight."""
-        out = {}
-        for term, share in self._active(terms, f):
-            envs = range(state["x"].shape[0])
-            found = [self._evaluate(term, env, f, state, values, sensed).value for env in envs]
-            out[term.name] = share * np.asarray(found)
-        return out
+        return {
+            term.name: share * self._evaluate(term, f, state, values, sensed or {}).value
+            for term, share in self._shares(terms, f)
+        }
 
-    def _evaluate(
-        self, term: Term, env: int, f: int, state: dict[str, np.ndarray], values: Values, sensed: Sequence[State]
-    ) -> Evaluation:
+    def _evaluate(self, term: Term, f: int, state: State, values: Values, sensed: State) -> Evaluation:
+        frame = self.frame(term, f, state, sensed)
         try:
-            frame = self.frame(term, env, f, state, sensed)
-            return term.kind.evaluate(term.parameters.at(values, env), frame)
+            return term.kind.evaluate_all(term.parameters.of_all(values), frame, term.parameters.differentiable)
         except ValueError as error:
-            where = f" in environment {env}" if len(state["x"]) > 1 else ""
-            raise ValueError(f"objectives.{term.name}{where}: {error}") from error.__cause__  # the user's own error
+            self._blame(term, frame, values)
+            raise ValueError(f"objectives.{term.name}: {error}") from error.__cause__  # the user's own error
+
+    def _blame(self, term: Term, frame: Frame, values: Values) -> None:
+        """Raise the error of the first environment that has one by itself."""
+        for env in range(frame.lead[0] if frame.lead[0] > 1 else 0):
+            try:
+                term.kind.evaluate(term.parameters.at(values, env), frame.of(env))
+            except ValueError as error:
+                raise ValueError(f"objectives.{term.name} in environment {env}: {error}") from error.__cause__
 
     def seed(
         self,
@@ -113,46 +126,33 @@ class Judge:
         state: dict[str, np.ndarray],
         values: Values,
         gradient: Values,
-        sensed: Sequence[State] = (),
+        sensed: State | None = None,
     ) -> Bars | None:
         """Adjoints of frame ``f`` for terms with cotangents (envs,); parameters' gradients go into ``gradient``."""
         bars = None
         cotangents = {t.name: c for t, c in terms}
         if f == self.last:  # where a sweep begins
             self.without_derivative = set(cotangents)
-        for term, share in self._active([t for t, _ in terms], f):
-            if bars is None:
-                x, v, rest, mass, activation = (
-                    np.zeros(state[key].shape) for key in ("x", "v", "rest", "mass", "activation")
-                )
-                bars = Bars(x, v, rest, mass, activation)
-            for env in range(state["x"].shape[0]):
-                scale = share * float(cotangents[term.name][env])
-                e = self._evaluate(term, env, f, state, values, sensed)
-                if e.parameters or e.sensors or any(getattr(e, name) is not None for name in INPUTS):
-                    self.without_derivative.discard(term.name)
-                p = term.particles
-                for target, part in (
-                    (bars.x, e.position),
-                    (bars.v, e.velocity),
-                    (bars.rest, e.rest),
-                    (bars.mass, e.mass),
-                ):
-                    if part is not None:
-                        target[env, p] += scale * part
-                for name, bar in e.sensors.items():
-                    self._send_back(bars.sensed, *term.sensors[name], env, sensed, scale * bar)
-                if e.activation is not None:
-                    bars.activation[env, f - 1, term.actuators] += scale * e.activation
-                term.parameters.collect(gradient, values, env, {k: scale * v for k, v in e.parameters.items()})
+        for term, share in self._shares([t for t, _ in terms], f):
+            if bars is None:  # x and v have the shape of rest
+                zeros = (np.zeros(state[key].shape) for key in ("rest", "rest", "rest", "mass", "activation"))
+                bars = Bars(*zeros)
+            scale = share * cotangents[term.name]
+            e = self._evaluate(term, f, state, values, sensed or {})
+            if e.parameters or e.sensors or any(getattr(e, name) is not None for name in INPUTS):
+                self.without_derivative.discard(term.name)
+            for target, part in ((bars.x, e.position), (bars.v, e.velocity), (bars.rest, e.rest), (bars.mass, e.mass)):
+                if part is not None:
+                    target[:, term.particles] += _scaled(scale, part)
+            for name, bar in e.sensors.items():
+                quantity, points = term.sensors[name]
+                add_vjp(bars.sensed, quantity, sensed or {}, points, _scaled(scale, bar))
+            if e.activation is not None:
+                bars.activation[:, f - 1, term.actuators] += _scaled(scale, e.activation)
+            term.parameters.collect_all(gradient, values, {k: _scaled(scale, v) for k, v in e.parameters.items()})
         return bars
 
-    def _send_back(
-        self, total: State, quantity: Quantity, points: np.ndarray, env: int, sensed: Sequence[State], bar: np.ndarray
-    ) -> None:
-        """Add to the adjoints of what a sensor has read."""
-        assert quantity.vjp is not None
-        for key, mine in quantity.vjp(sensed[env], points, bar).items():
-            if key not in total:
-                total[key] = np.zeros((len(sensed), *sensed[env][key].shape))
-            total[key][env, points] += mine
+
+def _scaled(scale: np.ndarray, bar: np.ndarray) -> np.ndarray:
+    """Adjoints (envs, …) times ``scale`` (envs,)."""
+    return scale.reshape(-1, *(1 for _ in bar.shape[1:])) * bar

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from taichi_sim.compile.family import State
-from taichi_sim.compile.quantity import Quantity, axial, axial_vjp, first
+from taichi_sim.compile.quantity import Quantity, axial, axial_vjp, each, first
+from taichi_sim.core.given import length
 
 if TYPE_CHECKING:
     from taichi_sim.compile.model import Model
@@ -47,26 +48,27 @@ def _point(model: "Model", body: str | None, marker: str | None) -> np.ndarray:
 def numbers_of(quantity: Quantity, points: np.ndarray, dim: int) -> tuple[int, ...]:
     """Shape of what a sensor reads."""
     count = int(points.max()) + 1
-    vectors = {name: np.zeros((count, dim)) for name in ("x", "v", "a", "f", "push")}
-    squares = {name: np.zeros((count, dim, dim)) for name in ("C", "F")}
-    along = {name: np.zeros(count) for name in ("q", "rate", "effort", "range")}
-    return np.shape(quantity.value({**vectors, **squares, **along}, points))
+    vectors = {name: np.zeros((1, count, dim)) for name in ("x", "v", "a", "f", "push")}
+    squares = {name: np.zeros((1, count, dim, dim)) for name in ("C", "F")}
+    along = {name: np.zeros((1, count)) for name in ("q", "rate", "effort", "range")}
+    return np.shape(quantity.value({**vectors, **squares, **along}, points))[1:]
 
 
 def _together(*parts: Quantity) -> tuple[Callable, Callable]:
     """Values of several quantities of the same points one after the other, and the derivative."""
 
     def value(s: State, p: np.ndarray) -> np.ndarray:
-        return np.concatenate([np.ravel(part.value(s, p)) for part in parts])
+        found = [part.value(s, p) for part in parts]
+        return np.concatenate([value.reshape(len(value), -1) for value in found], axis=1)
 
     def vjp(s: State, p: np.ndarray, bar: np.ndarray) -> State:
         out: State = {}
         at = 0
         for part in parts:
             shape = np.shape(part.value(s, p))
-            size = int(np.prod(shape, dtype=int))
+            size = int(np.prod(shape[1:], dtype=int))
             assert part.vjp is not None
-            for key, mine in part.vjp(s, p, bar[at : at + size].reshape(shape)).items():
+            for key, mine in part.vjp(s, p, bar[:, at : at + size].reshape(shape)).items():
                 out[key] = out[key] + mine if key in out else mine
             at += size
         return out
@@ -75,40 +77,38 @@ def _together(*parts: Quantity) -> tuple[Callable, Callable]:
 
 
 def _frame(s: State, p: np.ndarray) -> np.ndarray:
-    return s["F"][p[0]][:, :-1].T  # column by column
+    return s["F"][:, p[0], :, :-1].swapaxes(1, 2)  # column by column
 
 
 def _frame_vjp(s: State, p: np.ndarray, bar: np.ndarray) -> State:
-    out = np.zeros((1, *s["F"].shape[1:]))
-    out[0, :, :-1] = bar.T
+    out = np.zeros((len(bar), 1, *s["F"].shape[2:]))
+    out[:, 0, :, :-1] = bar.swapaxes(1, 2)
     return {"F": out}
 
 
 def _spin(s: State, p: np.ndarray) -> np.ndarray:
-    """Angular velocity, world axes: (1,) in 2-D."""
-    w = axial(s["C"][p])[0]
-    return w[2:] if s["x"].shape[1] == 2 else w
+    """Angular velocity, world axes: (envs, 1) in 2-D."""
+    w = axial(s["C"][:, p[0]])
+    return w[:, 2:] if s["x"].shape[-1] == 2 else w
 
 
 def _spin_vjp(s: State, p: np.ndarray, bar: np.ndarray) -> State:
-    dim = s["x"].shape[1]
-    return {"C": axial_vjp(np.array([[0.0, 0.0, bar[0]]]) if dim == 2 else bar[None], dim)}
+    turn = np.zeros((len(bar), 1, 3))
+    turn[:, 0, 3 - bar.shape[1] :] = bar
+    return {"C": axial_vjp(turn, s["x"].shape[-1])}
 
 
 def _gyro(s: State, p: np.ndarray) -> np.ndarray:
     """The same in body axes."""
     w = _spin(s, p)
-    return w if len(w) == 1 else s["F"][p[0]].T @ w
+    return w if w.shape[1] == 1 else (s["F"][:, p[0]].swapaxes(1, 2) @ w[:, :, None])[:, :, 0]
 
 
 def _gyro_vjp(s: State, p: np.ndarray, bar: np.ndarray) -> State:
-    if len(bar) == 1:
+    if bar.shape[1] == 1:
         return _spin_vjp(s, p, bar)
-    return {**_spin_vjp(s, p, s["F"][p[0]] @ bar), "F": np.outer(_spin(s, p), bar)[None]}
-
-
-def _along(key: str) -> tuple[Callable, Callable]:
-    return lambda s, p: s[key][p], lambda s, p, bar: {key: bar}
+    turned = (s["F"][:, p[0]] @ bar[:, :, None])[:, :, 0]
+    return {**_spin_vjp(s, p, turned), "F": (_spin(s, p)[:, :, None] * bar[:, None, :])[:, None]}
 
 
 POSITION = Quantity("position", "m", *first("x"))
@@ -117,7 +117,7 @@ SPECIFIC_FORCE = Quantity("specific force", "m/s²", *first("f"), reads=("f",))
 FRAME = Quantity("columns of the rotation matrix", "1", _frame, _frame_vjp)
 SPIN = Quantity("angular velocity", "rad/s", _spin, _spin_vjp)
 GYRO = Quantity("angular velocity in body axes", "rad/s", _gyro, _gyro_vjp)
-AXES = [Quantity(key, "", *_along(key)) for key in ("q", "rate", "effort")]
+AXES = [Quantity(key, "", *each(key)) for key in ("q", "rate", "effort")]
 
 READ = {
     "pose": Quantity("position, columns of the rotation matrix", "m, 1", *_together(POSITION, FRAME)),
@@ -138,11 +138,11 @@ def between(place: np.ndarray | None) -> Quantity:
     """Distance of the first point from ``place``, or from the second point; at 0 the derivative is 0."""
 
     def apart(s: State, p: np.ndarray) -> np.ndarray:
-        return s["x"][p[0]] - (s["x"][p[1]] if place is None else place)
+        return s["x"][:, p[0]] - (s["x"][:, p[1]] if place is None else place)
 
     def vjp(s: State, p: np.ndarray, bar: np.ndarray) -> State:
         away = apart(s, p)
-        unit = away / max(float(np.linalg.norm(away)), 1e-300)
-        return {"x": float(bar) * (np.stack([unit, -unit]) if place is None else unit[None])}
+        unit = away / np.maximum(length(away), 1e-300)[:, None]
+        return {"x": bar[:, None, None] * np.stack([unit, -unit] if place is None else [unit], axis=1)}
 
-    return Quantity("distance", "m", lambda s, p: np.asarray(np.linalg.norm(apart(s, p))), vjp, scalar=True)
+    return Quantity("distance", "m", lambda s, p: length(apart(s, p)), vjp, scalar=True)

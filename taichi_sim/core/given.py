@@ -88,16 +88,21 @@ def texts(what: str, value: Any) -> list[str]:
     return [text(what, item) for item in value]
 
 
+def length(vectors: np.ndarray) -> np.ndarray:
+    """Lengths of vectors (…, dim), to the same bits for one and for many."""
+    return np.sqrt((vectors[..., None, :] @ vectors[..., :, None])[..., 0, 0])
+
+
 def unit(what: str, direction: np.ndarray) -> np.ndarray:
-    """``direction`` scaled to length 1. Raises ``ValueError`` naming ``what`` if it has no direction."""
-    length = np.linalg.norm(direction)
-    if not (np.isfinite(length) and length > 0.0):
+    """``direction`` (…, dim) scaled to length 1. Raises ``ValueError`` naming ``what`` if it has no direction."""
+    size = length(direction)[..., None]
+    if not (np.isfinite(size) & (size > 0.0)).all():
         raise ValueError(f"{what}: direction = {direction.tolist()} must be finite and not zero")
-    return direction / length
+    return direction / size
 
 
 def unit_vjp(direction: np.ndarray, bar: np.ndarray) -> np.ndarray:
     """Gradient of ``bar · unit(direction)`` by ``direction``: only turning counts, length does not."""
-    length = np.linalg.norm(direction)
-    along = direction / length
-    return (bar - along * np.sum(along * bar)) / length
+    size = length(direction)[..., None]
+    along = direction / size
+    return (bar - along * np.sum(along * bar, axis=-1, keepdims=True)) / size

@@ -9,6 +9,7 @@ from taichi_sim.compile import observe
 from taichi_sim.compile.binding import Values
 from taichi_sim.compile.family import FELT, Family, State, add
 from taichi_sim.compile.judge import Term
+from taichi_sim.compile.quantity import add_vjp
 from taichi_sim.simulation.forwards import ALONG, Forwards
 from taichi_sim.timeline.tape import off_tape
 
@@ -30,12 +31,7 @@ class Backwards(Forwards):
         quantity, points = observe.select(self.model, of)
         if quantity.vjp is None:
             raise ValueError(f"{of!r} has no derivative")
-        for e in range(self.envs):
-            state = self._final_state(e, of)
-            for key, bar in quantity.vjp(state, points, cotangent[e]).items():
-                if key not in seeds:
-                    seeds[key] = np.zeros((self.envs, *state[key].shape))
-                seeds[key][e, points] += bar
+        add_vjp(seeds, quantity, self._final_state(of), points, cotangent)
 
     def _sweep(self, terms: list[tuple[Term, np.ndarray]], seeds: dict[str, np.ndarray]) -> Values:
         world = self._alive()
@@ -74,8 +70,10 @@ class Backwards(Forwards):
                 felt = {key: bar for key, bar in seeds.items() if key in FELT and bar.any()}
             bars = None
             if terms:
-                sensed = self._sensed(k, [term for term, _ in terms]) if f else []
-                bars = self.model.judge.seed(terms, f, self._state(k), self._values, total, sensed)
+                judge, looking = self.model.judge, [term for term, _ in terms]
+                sensed = self._sensed(k, judge.active(looking, f))
+                state = self._state(k, not judge.blind(looking, f))
+                bars = judge.seed(terms, f, state, self._values, total, sensed)
             if bars is not None:
                 add_adjoints(k, {"x": bars.x, "v": bars.v})
                 add_adjoints(k, bars.sensed)

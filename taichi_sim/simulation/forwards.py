@@ -77,7 +77,7 @@ class Forwards(Engine):
 
         def look(t: int, k: int) -> None:
             f = t // self.substeps
-            state = self._state(k)
+            state = self._state(k, record or not self.model.judge.blind(terms, f))
             if record:
                 turned.append(self._rotations(self._look(k, ("F",)) if self.model.rigid is not None else {}))
                 frames.append(state["x"][0].astype(np.float32))
@@ -85,16 +85,16 @@ class Forwards(Engine):
                 seen = self._seen(k)
                 collapse.look(seen["F"], self.frame_dt * f)
                 seen |= self._felt(k, {name for quantity, _ in watched.values() for name in quantity.reads})
-                states = [self._observed_state(seen, e, watched) for e in range(self.envs)]
+                observed = self._observed_state(seen, watched)
                 for path, (quantity, points) in watched.items():
-                    traces[path].append(np.stack([quantity.value(s, points) for s in states]))
+                    traces[path].append(quantity.value(observed, points))
             if f == self.horizon:
                 self._final, self._final_slot, self._swept = self._seen(k), k, False
                 if soft is not None:
                     final = {name: self._final[name][:, soft.points] for name in STATE}
                     diagnose.check_final(soft, final, self.horizon * self.substeps)
                 collapse.look(self._final["F"], self.frame_dt * f)
-            sensed = self._sensed(k, terms) if f else []
+            sensed = self._sensed(k, self.model.judge.active(terms, f))
             for name, value in self.model.judge.measure(terms, f, state, self._values, sensed).items():
                 self._losses[name] += value
             if progress is not None:
@@ -173,13 +173,13 @@ class Forwards(Engine):
                     whole[:, family.points] = value
         return out
 
-    def _sensed(self, k: int, terms: Iterable[Term]) -> list[State]:
-        """Of every environment, what the sensors that ``terms`` read are made of, in slot ``k``."""
+    def _sensed(self, k: int, terms: Iterable[Term]) -> State:
+        """What the sensors that ``terms`` read are made of, in slot ``k``."""
         reading = [term for term in terms if term.sensors]
         if not reading:
-            return []
+            return {}
         seen = self._seen(k) | self._felt(k, set().union(*(term.reads for term in reading)))
-        return [self._observed_state(seen, e, ()) for e in range(self.envs)]
+        return self._observed_state(seen, ())
 
     def _felt_last(self, names: Iterable[str]) -> State:
         """The same of the last step. What is in memory may be another part of the rollout by now: then it is run
@@ -230,13 +230,10 @@ class Forwards(Engine):
         self.model.check_start(self._values, parts)
         return parts, first
 
-    def _state(self, k: int) -> dict[str, np.ndarray]:
-        return {
-            **self._look(k, ("x", "v")),
-            "rest": self._rest,
-            "mass": self._mass,
-            "activation": self.model.actuators.activation,
-        }
+    def _state(self, k: int, look: bool) -> State:
+        """What objectives see of slot ``k``; x and v only where they ``look``."""
+        given = {"rest": self._rest, "mass": self._mass, "activation": self.model.actuators.activation}
+        return given | self._look(k, ("x", "v")) if look else given
 
     def _check_step(self, slack: float) -> None:
         limit = self.model.limit_at(self._values)
@@ -282,33 +279,35 @@ class Forwards(Engine):
             weights = {t.name: t.weight if of == "loss" else 1.0 for t in terms}
             return np.asarray(sum(weights[name] * self._losses[name] for name in weights), np.float64)
         quantity, points = observe.select(self.model, of)
-        return np.stack([quantity.value(self._final_state(e, of), points) for e in range(self.envs)])
+        return quantity.value(self._final_state(of), points)
 
-    def _final_state(self, env: int, path: str) -> dict[str, np.ndarray]:
+    def _final_state(self, path: str) -> State:
         assert self._final is not None
         reads = observe.select(self.model, path)[0].reads
-        return self._observed_state(self._final | self._felt_last(reads), env, [path])
+        return self._observed_state(self._final | self._felt_last(reads), [path])
 
-    def _observed_state(self, arrays: State, env: int, paths: Iterable[str]) -> dict[str, np.ndarray]:
-        """What the observables ``paths`` see of one environment; ``arrays`` x, v, C, F (envs, points, …)."""
-        state = {name: value[env].astype(np.float64) for name, value in arrays.items()}
-        state["mass"] = self._mass[env]
+    def _observed_state(self, arrays: State, paths: Iterable[str]) -> State:
+        """What the observables ``paths`` see; ``arrays`` x, v, C, F (envs, points, …)."""
+        state = {name: value.astype(np.float64) for name, value in arrays.items()}
+        state["mass"] = self._mass
         if self._inertia is not None:
-            state["inertia"] = self._inertia[env]
+            state["inertia"] = self._inertia
         if any(path.split(".")[-1] == "elastic_energy" for path in paths):
-            state["energy"] = self._energy(arrays["F"], env)
+            state["energy"] = self._energy(arrays["F"])
         return state
 
-    def _energy(self, deformation: np.ndarray, env: int) -> np.ndarray:
-        """(points,) stored energy of one environment, J; ``deformation`` (envs, points, dim, dim)."""
-        out = np.zeros(self.n)
+    def _energy(self, deformation: np.ndarray) -> np.ndarray:
+        """(envs, points) stored energy, J; ``deformation`` (envs, points, dim, dim)."""
+        out = np.zeros((self.envs, self.n))
         soft = self.model.continuum
         if soft is None:
             return out
         table = self._alive().solvers["continuum"].store.view("material").astype(np.float64)
+        table = table.reshape(self.envs, soft.plan.rows, -1)
         for matter in soft.matter.bodies:
             p = matter.particles
-            material = table[env * soft.plan.rows + soft.tags[p, 0]]
+            material = table[:, soft.tags[p, 0]].reshape(self.envs * len(out[0, p]), -1)
+            F = deformation[:, p].reshape(len(material), *deformation.shape[2:])
             with off_tape():
-                out[p] = material[:, 0] * point.energy(matter.law, deformation[env, p], material[:, 2:])
+                out[:, p] = (material[:, 0] * point.energy(matter.law, F, material[:, 2:])).reshape(self.envs, -1)
         return out

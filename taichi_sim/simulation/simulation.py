@@ -59,7 +59,7 @@ class Simulation(Derivatives):
             soft = self.model.continuum
             assert soft is not None
             F = soft.look(world.solvers["continuum"], k, ("F",))["F"]
-            return np.array([self._energy(F, e).sum() for e in range(self.envs)])
+            return self._energy(F).sum(axis=1)
 
         watch = Watch(world, stored)
 

@@ -9,15 +9,16 @@ from taichi_sim.compile.family import Piece
 from taichi_sim.compile.observe import MARKER, QUANTITIES, RIGID, names, select
 from taichi_sim.compile.sensors import READ, between
 
-N, DIM = 6, 3
+ENVS, N, DIM = 2, 6, 3
 
 
 @pytest.fixture
 def state():
     rng = np.random.default_rng(0)
     return {
-        "x": rng.normal(size=(N, DIM)), "v": rng.normal(size=(N, DIM)), "F": rng.normal(size=(N, DIM, DIM)),
-        "mass": rng.uniform(0.5, 2.0, N), "energy": rng.uniform(size=N),
+        "x": rng.normal(size=(ENVS, N, DIM)), "v": rng.normal(size=(ENVS, N, DIM)),
+        "F": rng.normal(size=(ENVS, N, DIM, DIM)), "mass": rng.uniform(0.5, 2.0, (ENVS, N)),
+        "energy": rng.uniform(size=(ENVS, N)),
     }  # fmt: skip
 
 
@@ -26,28 +27,37 @@ CHOSEN = np.array([4, 0, 3])
 
 def test_values(state):
     found = {name: q.value(state, CHOSEN) for name, q in QUANTITIES.items()}
-    m, x, v = (state[key][CHOSEN] for key in ("mass", "x", "v"))
-    assert np.array_equal(found["position"], x) and np.array_equal(found["velocity"], v)
-    assert np.array_equal(found["deformation"], state["F"][CHOSEN])
-    assert np.allclose(found["center_of_mass"], (m[:, None] * x).sum(0) / m.sum())
-    assert np.allclose(found["mean_velocity"], (m[:, None] * v).sum(0) / m.sum())
-    assert np.allclose(found["momentum"], (m[:, None] * v).sum(0))
-    assert found["kinetic_energy"] == pytest.approx(sum(m * (v**2).sum(1)) / 2)
-    assert found["mass"] == pytest.approx(m.sum())
-    assert found["elastic_energy"] == pytest.approx(state["energy"][CHOSEN].sum())
+    assert np.array_equal(found["position"], state["x"][:, CHOSEN])
+    assert np.array_equal(found["velocity"], state["v"][:, CHOSEN])
+    assert np.array_equal(found["deformation"], state["F"][:, CHOSEN])
+    for e in range(ENVS):
+        m, x, v = (state[key][e, CHOSEN] for key in ("mass", "x", "v"))
+        assert np.allclose(found["center_of_mass"][e], (m[:, None] * x).sum(0) / m.sum())
+        assert np.allclose(found["mean_velocity"][e], (m[:, None] * v).sum(0) / m.sum())
+        assert np.allclose(found["momentum"][e], (m[:, None] * v).sum(0))
+        assert found["kinetic_energy"][e] == pytest.approx(sum(m * (v**2).sum(1)) / 2)
+        assert found["mass"][e] == pytest.approx(m.sum())
+        assert found["elastic_energy"][e] == pytest.approx(state["energy"][e, CHOSEN].sum())
 
 
 def derivatives_agree(quantity, state, chosen):
+    """And every environment's value and derivatives are those it has alone, to the bit."""
     assert quantity.vjp is not None
-    bar = np.random.default_rng(1).normal(size=quantity.value(state, chosen).shape)
+    value = quantity.value(state, chosen)
+    bar = np.random.default_rng(1).normal(size=value.shape)
     bars = quantity.vjp(state, chosen, bar)
     for key in ("x", "v", "C", "F", "mass", "inertia", "a", "f", "push", "alpha"):
         if key not in state:
             continue
         direction = np.random.default_rng(2).normal(size=state[key].shape)
         ends = [np.sum(bar * quantity.value({**state, key: state[key] + h * direction}, chosen)) for h in (1e-6, -1e-6)]
-        slope = np.sum(bars.get(key, 0.0) * direction[chosen])
+        slope = np.sum(bars.get(key, 0.0) * direction[:, chosen])
         assert slope == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-7, abs=1e-8), key
+    for e in range(len(value)):
+        alone = {key: array[e : e + 1] for key, array in state.items()}
+        assert np.array_equal(quantity.value(alone, chosen), value[e : e + 1])
+        for key, own in quantity.vjp(alone, chosen, bar[e : e + 1]).items():
+            assert np.array_equal(own, bars[key][e : e + 1]), key
 
 
 @pytest.mark.parametrize("name", [name for name, q in QUANTITIES.items() if q.vjp is not None])
@@ -57,14 +67,14 @@ def test_derivatives(state, name):
 
 def rigid_state(dim):
     rng = np.random.default_rng(3)
-    moved = {key: rng.normal(size=(3, dim)) for key in ("x", "v", "a", "f", "push")}
-    moved |= {"alpha": rng.normal(size=(3, 2 * dim - 3)), "mass": rng.uniform(0.5, 2.0, 3)}
-    square = {key: rng.normal(size=(3, dim, dim)) for key in ("C", "F")}
-    inertia = np.zeros((3, 3, 3))
-    inertia[:, 2, 2] = 1.5
+    moved = {key: rng.normal(size=(ENVS, 3, dim)) for key in ("x", "v", "a", "f", "push")}
+    moved |= {"alpha": rng.normal(size=(ENVS, 3, 2 * dim - 3)), "mass": rng.uniform(0.5, 2.0, (ENVS, 3))}
+    square = {key: rng.normal(size=(ENVS, 3, dim, dim)) for key in ("C", "F")}
+    inertia = np.zeros((ENVS, 3, 3, 3))
+    inertia[..., 2, 2] = 1.5
     if dim == 3:
-        root = rng.normal(size=(3, 3, 3))
-        inertia = root @ root.transpose(0, 2, 1)
+        root = rng.normal(size=(ENVS, 3, 3, 3))
+        inertia = root @ root.swapaxes(2, 3)
     return {**moved, **square, "inertia": inertia}
 
 
@@ -83,7 +93,8 @@ def test_derivatives_of_sensors(dim):
         derivatives_agree(quantity, state, np.array([1]))
     derivatives_agree(between(None), state, np.array([1, 2]))
     derivatives_agree(between(np.full(dim, 0.3)), state, np.array([2]))
-    assert not between(state["x"][1]).vjp(state, np.array([1]), np.ones(()))["x"].any(), "0 away: no direction"
+    bars = between(state["x"][0, 1]).vjp(state, np.array([1]), np.ones(ENVS))["x"]
+    assert not bars[0].any() and bars[1].any(), "0 away: no direction"
 
 
 @pytest.fixture

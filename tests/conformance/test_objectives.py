@@ -111,6 +111,35 @@ def test_derivatives_match_differences(name: str, case: str, dim: int) -> None:
         check_objective(kind, kind.example(dim, rng), awkward(dim, rng)[case])
 
 
+def together(frames: list[Frame]) -> Frame:
+    arrays = {n: np.stack([getattr(f, n) for f in frames]) for n in INPUTS}
+    probe = np.stack([f.sensors["probe"] for f in frames])
+    return Frame(**{**vars(frames[0]), **arrays, "sensors": {"probe": probe}})
+
+
+@pytest.mark.parametrize("name", objectives.names())
+@pytest.mark.parametrize(("envs", "particles"), [(1, 5), (3, 1), (4, 40)])
+def test_environments_at_once_are_those_alone(name: str, envs: int, particles: int) -> None:
+    """To the bit; of what differs among them, and what they share."""
+    kind, rng = objectives.get(name), np.random.default_rng(0)
+    first, rest = kind.prepare(kind.example(2, rng)), rng.normal(size=(particles, 2))
+    chosen = kind.choose(first, rest) if kind.choose else None
+    frames = [make_frame(2, particles, rng, chosen=chosen) for _ in range(envs)]
+    names = [p.name for p in kind.parameters if p.kind == "real" and p.differentiable]
+    own = [first | {n: first[n] + 0.1 * rng.normal(size=first[n].shape) for n in names} for _ in frames]
+    for params, each in ((own, names), ([first] * envs, [])):
+        given = first | {n: np.stack([p[n] for p in params]) for n in each}
+        found = kind.evaluate_all(given, together(frames), each)
+        for e, (p, frame) in enumerate(zip(params, frames, strict=True)):
+            alone = kind.evaluate(p, frame)
+            assert found.value.shape == (envs,) and found.value[e] == alone.value
+            for n in INPUTS:
+                expected = getattr(alone, n)
+                assert expected is None if getattr(found, n) is None else np.array_equal(getattr(found, n)[e], expected)
+            assert all(np.array_equal(found.parameters[n][e], alone.parameters[n]) for n in names)
+            assert all(np.array_equal(bar[e], alone.sensors[n]) for n, bar in found.sensors.items())
+
+
 @pytest.mark.parametrize("name", objectives.names())
 def test_when_is_declared(name: str) -> None:
     kind = objectives.get(name)
@@ -170,12 +199,9 @@ from taichi_sim.objectives.objective import Evaluation, ObjectiveKind, objective
 
 def rule(p, frame):
     from_start = frame.position - frame.rest
-    return Evaluation(
-        float(p["stiffness"] * np.sum(from_start**2)),
-        position=2 * p["stiffness"] * from_start,
-        rest=-2 * p["stiffness"] * from_start,
-        parameters={"stiffness": np.asarray(np.sum(from_start**2))},
-    )
+    squared = np.sum(from_start**2, axis=(-2, -1))
+    pull = 2 * p["stiffness"][..., None, None] * from_start
+    return Evaluation(p["stiffness"] * squared, position=pull, rest=-pull, parameters={"stiffness": squared})
 
 
 objectives.add(ObjectiveKind(

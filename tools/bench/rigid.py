@@ -60,6 +60,15 @@ class Entry:
         return 1e9 * statistics.median(self.seconds) / (self.steps * self.environments)
 
 
+def gradient(label: str, variant: str, sim: ts.Simulation) -> Entry:
+    """``Simulation.value_and_grad``: the rollout, and the sweep back through it."""
+
+    def run() -> None:
+        sim.value_and_grad()
+
+    return Entry(label, f"{variant}, with gradient", run, sim.frames * sim.substeps, sim.envs)
+
+
 def simulation(label: str, scene: Any, variant: str = "ours", **options: Any) -> tuple[Entry, ts.Simulation]:
     """``Simulation.run`` of a scene."""
     sim = ts.Simulation(scene, **options)
@@ -188,16 +197,21 @@ def by_ordinary_calls(sim: ts.Simulation) -> Entry:
 
 
 def environments(repeats: int) -> list[list[str]]:
-    """Rows of cart-poles: many together, one, and one by ordinary launches."""
+    """Rows of cart-poles: many together, one, and one by ordinary launches; as a user runs them, with gradients, and
+    the steps alone."""
     many, several = simulation("cart_pole", "cart_pole", f"ours, {ENVIRONMENTS} together", envs=ENVIRONMENTS)
     one, single = simulation("cart_pole", "cart_pole", "ours, one")
     rows = []
     with several, single:
-        in_turn((many, one), repeats)
+        whole = [many, one]
+        in_turn(whole, 1)  # for what is compiled at the first use
+        plain = by_ordinary_calls(single)
+        back = [gradient("cart_pole", e.variant, s) for e, s in ((many, several), (one, single))]
         alone = [steps("cart_pole", f"{e.variant}, steps", s) for e, s in ((many, several), (one, single))]
-        alone.append(by_ordinary_calls(single))
-        in_turn(alone, repeats)
-        for group in ((many, one), alone):
+        for group in ([*whole, plain], back, [*alone, plain]):
+            for entry in group:
+                entry.seconds.clear()
+            in_turn(group, repeats)
             rows += [[e.scene, e.variant, f"{e.ns:.0f}", f"{ratio(e, group[0]):.2f}"] for e in group]
     return rows
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from taichi_sim.compile.binding import Binding, Values
+from taichi_sim.compile.binding import Binding, Values, per_env
 from taichi_sim.compile.rigid.shapes import Shapes
 from taichi_sim.scene.pose import rotation_matrix, rotation_vjp
 from taichi_sim.scene.rigid import RigidGeometry
@@ -26,10 +26,12 @@ class RigidStart(Binding):
         found: dict[str, list[np.ndarray]] = {"position": [], "rotation": [], "velocity": [], "spin": []}
         for b, body in enumerate(self.bodies):
             path = f"rigid.{body.name}"
-            turn = values[f"{path}.rotation"]
-            arms = [rotation_matrix(turn[e], self.dim) @ centres[e, b] for e in range(self.envs)]
-            found["position"].append(body.pivot + values[f"{path}.position"] + np.stack(arms))
-            found["rotation"].append(np.stack([attitude(turn[e], self.dim) for e in range(self.envs)]))
+            turn, source = values[f"{path}.rotation"], per_env(values, f"{path}.rotation", self.envs)
+            turned = {e: (rotation_matrix(turn[e], self.dim), attitude(turn[e], self.dim)) for e in set(source)}
+            R, q = (np.stack([turned[e][i] for e in source]) for i in range(2))
+            arms = (R @ centres[:, b, :, None])[:, :, 0]
+            found["position"].append(body.pivot + values[f"{path}.position"] + arms)
+            found["rotation"].append(q)
             found["velocity"].append(values[f"{path}.velocity"])
             found["spin"].append(values[f"{path}.angular_velocity"].reshape(self.envs, -1))
         return {name: np.stack(parts, axis=1) for name, parts in found.items()}

@@ -13,7 +13,7 @@ def _rule(p: Values, frame: Frame) -> Evaluation:
     moved = weighted_mean(frame.position - frame.rest, frame.mass)
     by_position = moved.by_values(along)
     return Evaluation(
-        float(np.sum(moved.value * along)),
+        np.sum(moved.value * along, axis=-1),
         position=by_position,
         rest=-by_position,
         mass=moved.by_mass(along),

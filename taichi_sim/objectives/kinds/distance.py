@@ -5,6 +5,7 @@ The distance has a kink where the centre is on the target; the derivative used t
 
 import numpy as np
 
+from taichi_sim.core.given import length
 from taichi_sim.core.registry import Parameter
 from taichi_sim.objectives.mean import weighted_mean
 from taichi_sim.objectives.objective import Evaluation, Frame, ObjectiveKind, Values, objectives
@@ -13,11 +14,11 @@ from taichi_sim.objectives.objective import Evaluation, Frame, ObjectiveKind, Va
 def _rule(p: Values, frame: Frame) -> Evaluation:
     centre = weighted_mean(frame.position, frame.mass)
     offset = centre.value - p["target"]
-    length = float(np.linalg.norm(offset))
     if p["squared"]:
-        value, by_centre = float(np.sum(offset * offset)), 2.0 * offset
+        value, by_centre = np.sum(offset * offset, axis=-1), 2.0 * offset
     else:
-        value, by_centre = length, offset / length if length > 0.0 else np.zeros_like(offset)
+        value = length(offset)
+        by_centre = offset / np.where(value > 0.0, value, 1.0)[..., None]
     return Evaluation(
         value,
         position=centre.by_values(by_centre),

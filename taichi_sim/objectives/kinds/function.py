@@ -156,5 +156,6 @@ objectives.add(
         example=lambda dim, rng: {"function": example_function},
         load=_load,
         senses=lambda p: "*",
+        alone=True,
     )
 )

@@ -12,7 +12,7 @@ def _rule(p: Values, frame: Frame) -> Evaluation:
     along = unit("objective 'position'", p["direction"])
     centre = weighted_mean(frame.position, frame.mass)
     return Evaluation(
-        float(np.sum(centre.value * along)),
+        np.sum(centre.value * along, axis=-1),
         position=centre.by_values(along),
         mass=centre.by_mass(along),
         parameters={"direction": unit_vjp(p["direction"], centre.value)},

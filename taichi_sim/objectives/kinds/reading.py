@@ -12,13 +12,15 @@ _WHAT = "objective 'reading'"
 def _rule(p: Values, frame: Frame) -> Evaluation:
     if p["sensor"] not in frame.sensors:
         raise ValueError(f"{_WHAT}: {unknown('sensor', p['sensor'], frame.sensors)}")
-    read, target = frame.sensors[p["sensor"]], p["target"]
-    if target.ndim and target.shape != read.shape:
-        raise ValueError(f"{_WHAT}: sensor {p['sensor']!r} reads numbers of shape {read.shape}, target {target.shape}")
-    off = read - target
-    bar = 2.0 * off / off.size
-    by_target = -bar if target.ndim else -np.sum(bar)
-    return Evaluation(float(np.mean(off**2)), sensors={p["sensor"]: bar}, parameters={"target": np.asarray(by_target)})
+    read, target, front = frame.sensors[p["sensor"]], p["target"], len(frame.lead)
+    numbers = read.shape[front:]
+    if (own := target.shape[front:]) and own != numbers:
+        raise ValueError(f"{_WHAT}: sensor {p['sensor']!r} reads numbers of shape {numbers}, target {own}")
+    off = read - (target if own else target.reshape(*frame.lead, *(1 for _ in numbers)))
+    axes = tuple(range(front, read.ndim))
+    bar = 2.0 * off / int(np.prod(numbers, dtype=int))
+    by_target = -bar if own else -np.sum(bar, axis=axes)
+    return Evaluation(np.mean(off**2, axis=axes), sensors={p["sensor"]: bar}, parameters={"target": by_target})
 
 
 objectives.add(

@@ -68,5 +68,6 @@ objectives.add(
             "mode": "nearest" if rng.integers(2) else "chamfer",
         },
         load=_load,
+        alone=True,
     )
 )

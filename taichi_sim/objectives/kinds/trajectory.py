@@ -97,25 +97,26 @@ def _compare(p: Values, frame: Frame) -> tuple[np.ndarray, np.ndarray, list[tupl
     rows = _blend(p, frame)
     groups = _carriers(p, frame.rest) if frame.chosen is None else frame.chosen
     if not rows:
-        return np.zeros(p["markers"].shape), np.zeros(len(groups), bool), rows, groups
-    recorded = np.sum([weight * p["data"][row] for row, weight in rows], axis=0)
-    moved = np.array([np.mean(frame.position[g] - frame.rest[g], axis=0) for g in groups])
+        return np.zeros(p["markers"].shape), np.zeros(p["markers"].shape[:-1], bool), rows, groups
+    recorded = np.sum([weight * p["data"][..., row, :, :] for row, weight in rows], axis=0)
+    of = [np.take(frame.position, g, axis=-2) - np.take(frame.rest, g, axis=-2) for g in groups]
+    moved = np.stack([np.mean(away, axis=-2) for away in of], axis=-2)
     residual = p["markers"] + moved - recorded
-    seen = np.isfinite(residual).all(axis=1)
-    return np.where(seen[:, None], residual, 0.0), seen, rows, groups
+    seen = np.isfinite(residual).all(axis=-1)
+    return np.where(seen[..., None], residual, 0.0), seen, rows, groups
 
 
 def _rule(p: Values, frame: Frame) -> Evaluation:
     residual, seen, rows, groups = _compare(p, frame)
-    bar = 2.0 * residual / max(int(seen.sum()), 1)
+    bar = 2.0 * residual / np.maximum(seen.sum(axis=-1), 1)[..., None, None]
     by_position = np.zeros_like(frame.position, np.float64)
-    for group, g in zip(groups, bar, strict=True):
-        by_position[group] += g / group.size
+    for m, group in enumerate(groups):
+        by_position[..., group, :] += bar[..., m : m + 1, :] / group.size
     by_data = np.zeros(p["data"].shape)
     for row, weight in rows:
-        by_data[row] = -weight * bar
+        by_data[..., row, :, :] = -weight * bar
     return Evaluation(
-        float(np.sum(residual * bar)) / 2.0,
+        np.sum(residual * bar, axis=(-2, -1)) / 2.0,
         position=by_position,
         rest=-by_position,
         parameters={"markers": bar, "data": by_data},

@@ -12,7 +12,7 @@ def _rule(p: Values, frame: Frame) -> Evaluation:
     along = unit("objective 'velocity'", p["direction"])
     mean = weighted_mean(frame.velocity, frame.mass)
     return Evaluation(
-        float(np.sum(mean.value * along)),
+        np.sum(mean.value * along, axis=-1),
         velocity=mean.by_values(along),
         mass=mean.by_mass(along),
         parameters={"direction": unit_vjp(p["direction"], mean.value)},

@@ -146,7 +146,7 @@ def drift_joints_adjoint(dim: ti.template(), T: ti.template(), e, k, h, d_veloci
                          d_spin: ti.template(), d_coordinate: ti.template(), d_rate: ti.template(),
                          d_dt: ti.template()):
     """Adjoint of :func:`drift_joints` into DELTA, the velocities themselves into NOW of ``reduced``; those of free
-    bodies are taken from ``step.drift_adjoint``."""
+    bodies are taken from ``step.drift_adjoint`` and what is left of the state's."""
     h_bar = 0.0
     for b in range(T.extent[0]):
         first, p, at = freedom_of(T, e, b), joint_freedom(T, e, b), e * T.extent[8] + T.link[b][COORDINATE]
@@ -155,7 +155,12 @@ def drift_joints_adjoint(dim: ti.template(), T: ti.template(), e, k, h, d_veloci
             for i in ti.static(range(3 if dim == 2 else 6)):
                 row = g * ti.static(3 if dim == 2 else 6) + i
                 T.reduced[first + i, NOW] = T.dof[row, NOW]
-                T.reduced[first + i, DELTA] = T.dof[row, DELTA]
+                bar = 0.0 * h
+                if ti.static(i < dim):
+                    bar = d_velocity[g][i]
+                else:
+                    bar = d_spin[g][i - dim]
+                T.reduced[first + i, DELTA] = T.dof[row, DELTA] + bar
             d_velocity[g] = d_velocity[g] * 0.0
             d_spin[g] = d_spin[g] * 0.0
         else:

@@ -1,9 +1,8 @@
-"""Kernels: one task per environment runs a whole segment of steps (with joints only backwards, see ``march``)."""
+"""Kernels: one task per environment runs a whole segment of steps (with joints those of ``march``)."""
 
 from taichi_sim.core.operator import light_operator
 from taichi_sim.runtime import ti
-from taichi_sim.solvers.rigid.articulated import Joints, drift_joints_adjoint, unjointed
-from taichi_sim.solvers.rigid.closure import Bond
+from taichi_sim.solvers.rigid.articulated import unjointed
 from taichi_sim.solvers.rigid.detect import detect
 from taichi_sim.solvers.rigid.events import (
     DONE,
@@ -53,7 +52,6 @@ from taichi_sim.solvers.rigid.step import (
     prepare_adjoint,
     solve_adjoint,
 )
-from taichi_sim.solvers.rigid.tree import Chain
 from taichi_sim.solvers.rigid.twist import DELTA, NOW, TRIAL, set_motion
 
 A1 = ti.types.ndarray(ndim=1)
@@ -208,34 +206,27 @@ def segment(
 @segment.adjoint
 @ti.kernel
 def segment_adjoint(
-    dim: ti.template(), met: ti.template(), events: ti.template(), trees: ti.template(), loops: ti.template(),
-    alone: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2, kick: A2, mass: A1, inertia: A1,
-    centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1, friction: A1, stiffness: A1, damping: A1,
-    stiction: A1, restitution: A1, gravity: A1, dt: A1, force: A2, torque: A2, turned: A1,
-    turned_bar: A1, arm: A1, arm_bar: A1, face: A1, face_bar: A1, inertia_world: A1, heft: A1, dof: A2, matrix: A1,
-    contact: A1, contact_body: A1, taped: A2, taped_count: A2, chain: A2, piece: A2, flown: A2, pool: A1,
-    event_settings: A1, grid_scale: A1, grid_place: A1, census: A1, shape: A1, pairing: A1, line: A1, point_body: A1,
-    plane_body: A1, held: A1, grid: A1, lattice: A1, distances: A1, settings: A1, extent: A1,
-    d_grid_scale: A1, d_grid_place: A1,
-    d_position: A1, d_rotation: A1, d_velocity: A1, d_spin: A1, d_kick: A1, d_mass: A1, d_inertia: A1, d_centre: A1,
-    d_point: A1, d_radius: A1, d_plane_normal: A1, d_plane_offset: A1,
-    d_friction: A1, d_stiffness: A1, d_damping: A1, d_stiction: A1, d_restitution: A1,
-    d_gravity: A1, d_dt: A1, d_force: A3, d_torque: A3,
-    link: A1, order: A1, reduced: A2, motion: A1, lever: A1, coordinate: A2, rate: A2, armature: A1, mass_matrix: A1,
-    jacobian: A1, row: A1, bond: A1, closure: A1, flag: A1, d_coordinate: A1, d_rate: A1,
+    dim: ti.template(), met: ti.template(), events: ti.template(), position: A2, rotation: A2, velocity: A2, spin: A2,
+    kick: A2, mass: A1, inertia: A1, centre: A1, point: A1, radius: A1, plane_normal: A1, plane_offset: A1,
+    friction: A1, stiffness: A1, damping: A1, stiction: A1, restitution: A1, gravity: A1, dt: A1, force: A2,
+    torque: A2, turned: A1, turned_bar: A1, arm: A1, arm_bar: A1, face: A1, face_bar: A1, inertia_world: A1, heft: A1,
+    dof: A2, matrix: A1, contact: A1, contact_body: A1, taped: A2, taped_count: A2, chain: A2, piece: A2, flown: A2,
+    pool: A1, event_settings: A1, grid_scale: A1, grid_place: A1, census: A1, shape: A1, pairing: A1, line: A1,
+    point_body: A1, plane_body: A1, held: A1, grid: A1, lattice: A1, distances: A1, settings: A1, extent: A1,
+    d_grid_scale: A1, d_grid_place: A1, d_position: A1, d_rotation: A1, d_velocity: A1, d_spin: A1, d_kick: A1,
+    d_mass: A1, d_inertia: A1, d_centre: A1, d_point: A1, d_radius: A1, d_plane_normal: A1, d_plane_offset: A1,
+    d_friction: A1, d_stiffness: A1, d_damping: A1, d_stiction: A1, d_restitution: A1, d_gravity: A1, d_dt: A1,
+    d_force: A3, d_torque: A3, flag: A1,
     envs: ti.i32, k0: ti.i32, k1: ti.i32, start: ti.i32, substeps: ti.i32,
 ):
-    J = ti.static(Joints(
-        trees, loops,
-        Chain(link, order, extent, dof, reduced, motion, lever, coordinate, rate, armature, mass_matrix, jacobian),
-        row, Bond(bond, closure)))
+    J = ti.static(unjointed(dof))
     S = ti.static(Shapes(
         dim, met, extent, census, shape, pairing, line, point_body, plane_body, held, grid, lattice, distances,
         position, centre, point, radius, plane_normal, plane_offset, grid_scale, grid_place, turned, arm, face))
     D = ti.static(ShapeBars(
         d_position, d_centre, d_point, d_radius, d_plane_normal, d_plane_offset, d_grid_scale, d_grid_place,
         turned_bar, arm_bar, face_bar))
-    ti.loop_config(block_dim=SPREAD, serialize=alone)
+    ti.loop_config(block_dim=SPREAD)
     for spread in range(envs * SPREAD):
         if spread % SPREAD == 0:
             e = spread // SPREAD
@@ -257,9 +248,8 @@ def segment_adjoint(
                             move = tau
                         elif stage != DONE:
                             length, move = 0.0 * rest, 0.0 * rest
-                    if ti.static(not trees):
-                        prepare(dim, e, s, f, length, extent[0], dof, position, rotation, velocity, spin, mass,
-                                inertia, gravity, force, torque, held, turned, inertia_world, heft)
+                    prepare(dim, e, s, f, length, extent[0], dof, position, rotation, velocity, spin, mass, inertia,
+                            gravity, force, torque, held, turned, inertia_world, heft)
                     orient(S, e)
                     place_contacts(S, e, s, rest, friction, stiffness, damping, stiction, contact, contact_body, taped,
                                    taped_count)
@@ -307,9 +297,6 @@ def segment_adjoint(
                                 pace = 1.0 / (kick[s, e] + rest)
                                 d_kick[e] = ((1.0 - share) * share_bar + (1.0 - whole) * whole_bar) * pace
                                 rest_bar = rest_bar - (share * share_bar + whole * whole_bar) * pace
-                        if ti.static(trees):
-                            drift_joints_adjoint(dim, J.tree, e, k, dt[e], d_velocity, d_spin, d_coordinate, d_rate,
-                                                 d_dt)
                         rounds, slope = 1, 0.0 * rest
                         if impact == 1 and scale < 1.0:
                             rounds = 2
@@ -335,12 +322,10 @@ def segment_adjoint(
                         event_settings, contact, contact_body, taped, d_velocity, d_spin, d_friction, d_stiffness,
                         d_damping, d_stiction, d_restitution)
                     orient_adjoint(S, D, e)
-                    length_bar = 0.0 * rest
-                    if ti.static(not trees):
-                        length_bar = prepare_adjoint(
-                            dim, e, s, f, length, extent[0], dof, rotation, spin, mass, inertia, gravity, force,
-                            torque, held, turned, inertia_world, turned_bar, d_rotation, d_velocity, d_spin, d_mass,
-                            d_inertia, d_gravity, d_force, d_torque)
+                    length_bar = prepare_adjoint(
+                        dim, e, s, f, length, extent[0], dof, rotation, spin, mass, inertia, gravity, force, torque,
+                        held, turned, inertia_world, turned_bar, d_rotation, d_velocity, d_spin, d_mass, d_inertia,
+                        d_gravity, d_force, d_torque)
                     if stage == DONE or stage == FLIGHT:
                         rest_bar = rest_bar + h_bar + 0.5 * length_bar
                         d_kick[e] = d_kick[e] + 0.5 * length_bar

@@ -107,7 +107,7 @@ class RigidSolver:
             fixed |= {"alone": p.jointed and p.envs == 1, "events": bool(p.events)}
             op_name = name.removesuffix("_adjoint")
             room = tree_kernels if p.jointed and op_name != "segment" else kernels
-            op = march if name == "march" else getattr(readings if op_name in readings.NAMES else room, op_name)
+            op = march if op_name == "march" else getattr(readings if op_name in readings.NAMES else room, op_name)
             bind = op.bind_adjoint if name.endswith("_adjoint") else op.bind
             self._bound[name] = bind(self.store, self._plain, **fixed)
         return self._bound[name]
@@ -156,16 +156,8 @@ class RigidSolver:
         What was added to the adjoints of links in slot ``k1`` goes to joints; after adding to links in the very first
         slot, ``backward(0, 0)`` does just that.
         """
-        launch, envs = self._launch, self.plan.envs
-        self.settle(k1)
-        if self.plan.jointed:
-            for k in reversed(range(k0, k1)):
-                f = (self.start + k) // self.substeps
-                self.make_ready(k, f)
-                launch("segment_adjoint")(envs, k, k + 1, self.start, self.substeps)
-                self.make_ready_adjoint(k, f)
-        else:
-            launch("segment_adjoint")(envs, k0, k1, self.start, self.substeps)
+        launch = self._launch("march_adjoint" if self.plan.jointed else "segment_adjoint")
+        launch(self.plan.envs, k0, k1, self.start, self.substeps)
 
     def launch(self, name: str, k: int) -> None:
         """``segment`` or ``segment_adjoint`` of the step from slot ``k``, for environments without a flag."""

@@ -1,13 +1,13 @@
-"""Kernels of scenes with joints, around those of ``kernels``: one task per environment does one step. Forwards
-``march`` does all steps at once where nothing else takes part in them.
+"""Kernels of scenes with joints: one task per environment does one step. ``march`` does all steps at once, forwards
+and backwards, where nothing else takes part in them.
 
 Small kernels on purpose: what compiling costs grows faster than what is compiled. A scene ``alone`` in its solver runs
 without a change of threads, which would take longer than a step.
 
 Where others take part in a step: ``place`` the first slot; then of each step ``ready``, what solves it, ``place`` the
 next slot.
-Backwards: ``place``, ``ready``, ``kernels.segment_adjoint``, and the adjoints of the first two of each step; those also
-of the last slot, for what was asked of the links there.
+Backwards: ``place``, ``ready``, the adjoint of what solves it, and those of the first two of each step; those also of
+the last slot, for what was asked of the links there.
 """
 
 from taichi_sim.core.operator import light_operator
