@@ -99,7 +99,7 @@ class Judge:
     ) -> dict[str, np.ndarray]:
         """(envs,) contribution of each term at frame ``f``, without its weight."""
         return {
-            term.name: share * self._evaluate(term, f, state, values, sensed or {}).value
+            term.name: np.asarray(share * self._evaluate(term, f, state, values, sensed or {}).value)
             for term, share in self._shares(terms, f)
         }
 
@@ -135,8 +135,10 @@ class Judge:
             self.without_derivative = set(cotangents)
         for term, share in self._shares([t for t, _ in terms], f):
             if bars is None:  # x and v have the shape of rest
-                zeros = (np.zeros(state[key].shape) for key in ("rest", "rest", "rest", "mass", "activation"))
-                bars = Bars(*zeros)
+                x, v, rest, mass, activation = (
+                    np.zeros(state[key].shape) for key in ("rest", "rest", "rest", "mass", "activation")
+                )
+                bars = Bars(x, v, rest, mass, activation)
             scale = share * cotangents[term.name]
             e = self._evaluate(term, f, state, values, sensed or {})
             if e.parameters or e.sensors or any(getattr(e, name) is not None for name in INPUTS):

@@ -5,7 +5,8 @@ A step from slot ``k`` to ``k + 1`` (composed in ``step``):
 1. ``free``      velocity without contacts, second order in time
 2. ``detect``    which contacts there are: pairs of near shapes, then what of them is ``nearest`` or lies on what
    (``manifold``); ``geometry`` where they are, by what is ``closest`` of two features
-3. ``newton``    the velocity that satisfies momentum balance and the law of contact (``law``) at once
+3. ``newton``    the velocity that satisfies momentum balance and the law of contact (``law``) at once, for each of the
+   ``groups`` of bodies that touch, by ``elimination`` within the envelope of its matrix
 4. ``rotation``  drift of the poses with that velocity
 
 Where bodies rebound (``RigidPlan.events``), impacts split a step: ``events`` finds them and ends the flight to each at
