@@ -125,7 +125,7 @@ def drucker_prager_project_adjoint(F, c, result_bar):
                     * sinhc(0.5 * (s - 1.0) * apart) / sinhc(apart)
                 )  # fmt: skip
         e_bar = (s - 1.0) * (power_bar - power_bar.sum() / F.n)
-        if s > 0.0:
+        if volume < 0.0:  # on the cone, also on one without friction; at the tip nothing is kept
             s_bar = power_bar.dot(shear)
             k, by_c = slope(e.n, c)
             e_bar = e_bar - (s_bar / size) * (s / size * shear + k)

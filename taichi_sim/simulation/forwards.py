@@ -64,6 +64,7 @@ class Forwards(Engine):
         soft = self.model.continuum
         if soft is not None:
             found = self._overlaps.notes(self._values, parts["continuum"]["x"])
+            found += [doubt for one in self.model.interfaces.values() for doubt in one.doubts(self._values)]
             self._overlapping = self._renew(self._overlapping, found)
         self._rest = start["x"]
         self._mass = np.concatenate([family.masses(self._values) for _, family in self._families()], axis=1)

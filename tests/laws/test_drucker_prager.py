@@ -178,3 +178,15 @@ def test_collapsed_sand_stays_finite(precision, dim):
     for result in (point.project(law, F, c), *point.project_vjp(law, F, c, np.ones_like(F)),
                    point.stress(law, F, c), *point.stress_vjp(law, F, c, np.ones_like(F))):  # fmt: skip
         assert np.isfinite(result).all()
+
+
+@DIMENSIONS
+def test_sand_without_friction_has_a_gradient_by_its_angle(f64, dim):
+    """Where nothing is held, a little friction would hold a little."""
+    F, none = strained(np.array([[-0.05, 0.01, 0.02]])[:, :dim]), coefficients(friction_angle=0.0)
+    bar = np.random.default_rng(1).normal(size=F.shape)
+    _, c_bar = point.project_vjp(law, F, none, bar)
+    step = np.array([[0.0, 0.0, 1e-4]])
+    after, before = (np.sum(bar * point.project(law, F, none + sign * step)) for sign in (1, -1))
+    assert c_bar[0, 2] == pytest.approx((after - before) / 2e-4, rel=1e-6)
+    assert abs(c_bar[0, 2]) > 1e-3

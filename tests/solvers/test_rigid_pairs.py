@@ -53,6 +53,20 @@ def test_momentum(f64, dim, kind):
     assert np.abs(after - before).max() < 1e-12
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_equal_discs_get_equal_spins(f64, first):
+    """Off centre, with friction: none of the two is the one that is touched."""
+    a = Assembly(2)
+    a.values |= {"friction": 0.4, "stiffness": 1e5, "damping": 0.0, "stiction": 1e-3, "dt": 1e-3}
+    for b in (first, 1 - first):
+        a.sphere(1.0, 0.05, [[0.4, 0.5], [0.52, 0.53]][b], velocity=[[1.0, 0.0], [0.0, 0.0]][b])
+    solver = build(a, 100)
+    run(solver, 100)
+    spin = solver.store.view("spin")[100, :, 0]
+    assert abs(spin[0]) > 0.5
+    assert spin[0] == pytest.approx(spin[1], rel=1e-12)
+
+
 @pytest.mark.parametrize(("dim", "kind"), [(2, "ss"), (2, "sb"), (2, "bb"), (3, "ss"), (3, "sb"), (3, "bb")])
 def test_gradients(f64, dim, kind):
     solver = collide(dim, kind, envs=2)

@@ -2,7 +2,7 @@
 
 import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from taichi_sim.compile.continuum.doubts import DEEP, LOOKED_AT, MANY
 from taichi_sim.compile.continuum.family import Continuum
 from taichi_sim.compile.continuum.limits import step_limit
 from taichi_sim.compile.coupling.attachments import Attachments
-from taichi_sim.compile.coupling.plates import part
+from taichi_sim.compile.coupling.plates import part, thinned
 from taichi_sim.compile.coupling.skins import Contact, Skins, pieces_of
 from taichi_sim.compile.family import Piece, State
 from taichi_sim.compile.rigid.family import RigidFamily
@@ -43,6 +43,11 @@ class Interface:
     pool: int
     attachments: Attachments | None = None
     notes: Sequence[str] = ()
+    thick: Mapping[str, float] = field(default_factory=dict)
+
+    def doubts(self, values: Values) -> list[str]:
+        """What is no longer as it was when the scene was built."""
+        return thinned(self.thick, values)
 
     def costs(self) -> Costs:
         """Bytes of its arrays."""
@@ -114,7 +119,7 @@ def interface(soft: Continuum, rigid: RigidFamily, pieces: Mapping[str, Piece], 
             if not avoids(rigid.bodies[b], one.name):
                 contact.offset[c, one.rows] = skin["offset"]
     mixed = [b for b in touched if any(avoids(rigid.bodies[b], one.name) for one in matter)]
-    notes = part(soft, rigid, colliders, owner, mixed, finest, values)
+    notes, thick = part(soft, rigid, colliders, owner, mixed, finest, values)
     return Interface(
         colliders.plan(soft.plan, rigid.plan),
         colliders,
@@ -123,6 +128,7 @@ def interface(soft: Continuum, rigid: RigidFamily, pieces: Mapping[str, Piece], 
         _likely([rigid.bodies[b] for b in touched], finest, plan.particles),
         attachments=held,
         notes=notes,
+        thick=thick,
     )
 
 

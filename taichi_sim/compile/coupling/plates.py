@@ -1,5 +1,6 @@
 """Which rigid bodies are so thin that matter on both sides needs two layers of the grid."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -15,13 +16,15 @@ from taichi_sim.solvers.rigid.attitude import matrices
 def part(
     soft: Continuum, rigid: RigidFamily, colliders: Colliders, owner: list[int], mixed: list[int], finest: float,
     values: Values,
-) -> list[str]:  # fmt: skip
+) -> tuple[list[str], dict[str, float]]:  # fmt: skip
     """Give the continua's grid two layers where ``colliders`` of the bodies ``owner`` are thin boxes, and say so; and
     what is thin but cannot be a plate. Bodies in ``mixed`` let some of the continua through.
 
     Matter rests half its spacing, of which ``finest`` (m) is the least, from either face: thin is what leaves the two
     less than three cells apart. A single solid that begins on one side of a plate (a cube between jaws) is taken to
     stay on one: nothing is paid for it. Raises ``ValueError`` for a grid that memory does not hold twice.
+
+    Also returns the bodies that are thick now, and at what scale they would no longer be.
     """
     plan, bodies, matter = soft.plan, rigid.bodies, soft.matter.bodies
     scale = np.array([np.min(values[f"rigid.{bodies[b].name}.scale"]) for b in owner])
@@ -38,10 +41,12 @@ def part(
         soft.stored_nodes *= 2
         check_size(soft.plan)
         check_grid_memory(soft.plan, soft.scene.frames)
-    parted, glued = {}, {}
+    parted, glued, thick = {}, {}, {}
     for c, (b, plate) in enumerate(zip(owner, colliders.are_plates(), strict=True)):
         sides = colliders.sides(c) * scale[c]
         name, cells = bodies[b].name, float(sides.min()) / plan.spacing
+        if sides.min() >= below * (1 - 1e-9):
+            thick[name] = max(float(below * scale[c] / sides.min()), thick.get(name, 0.0))
         if plate:
             parted[b] = (
                 f"rigid.{name} is {cells:.2g} cells thick: matter on its two sides gets a layer of the grid each, so "
@@ -52,7 +57,17 @@ def part(
                 f"rigid.{name} is {cells:.2g} cells thick: matter that lies on two sides of it sticks together through "
                 f"the grid; {_way_out(soft, b in mixed)}"
             )
-    return [*parted.values(), *(note for b, note in glued.items() if b not in parted)]
+    return [*parted.values(), *(note for b, note in glued.items() if b not in parted)], thick
+
+
+def thinned(thick: Mapping[str, float], values: Values) -> list[str]:
+    """Notes of bodies that were ``thick`` (see :func:`part`) when the scene was built and are not at ``values``."""
+    return [
+        f"rigid.{name}.scale has made it so thin (below {limit:.3g}) that matter on its two sides may stick together "
+        "through the grid; build the simulation with that scale, for two layers of the grid"
+        for name, limit in thick.items()
+        if np.min(values[f"rigid.{name}.scale"]) < limit * (1 - 1e-9)
+    ]
 
 
 def _seen(

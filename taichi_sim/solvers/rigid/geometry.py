@@ -17,6 +17,7 @@ from taichi_sim.solvers.rigid.closest import (
     POINT_GRID,
     POINT_LINE,
     POINT_PLANE,
+    POINT_POINT,
     POINT_RIM,
     RIM_PLANE,
     closest,
@@ -158,6 +159,13 @@ def on_lattice(S: ti.template(), e, j, B, P):
 
 
 @ti.func
+def shared(kind):
+    """Which share of the gap the place of a contact is away from A: where both features are of a kind it is the middle,
+    whoever was declared first."""
+    return ti.select(kind == POINT_POINT or kind == LINE_LINE, 0.5, 0.0)
+
+
+@ti.func
 def locate(S: ti.template(), e, k, code, i, j):
     """Bodies, normal, arms and gap of a contact as it stands on the tape."""
     kind = code % PARTS
@@ -170,7 +178,7 @@ def locate(S: ti.template(), e, k, code, i, j):
             n, gap = R @ m, scale * phi - ra
     mine = a0 + way
     if kind != RIM_PLANE:
-        mine = mine - ra * n
+        mine = mine - (ra + shared(kind) * gap) * n
     other = away + mine
     if moves(S, A) == 0:
         A, B, n, mine, other = B, A, -n, other, mine
@@ -200,9 +208,11 @@ def locate_adjoint(S: ti.template(), D: ti.template(), e, k, code, i, j, n_bar, 
         mine_bar, other_bar, normal_bar = arm_b_bar, arm_a_bar, -n_bar
     both = mine_bar + other_bar
     pulled = ti.select(kind == RIM_PLANE, 0.0, 1.0)
-    normal_bar = normal_bar - (pulled * ra) * both
+    n, _way, gap = closest(S.codes, kind, code // PARTS, away + a0, a1, b0, b1, ra, rb)
+    normal_bar = normal_bar - (pulled * ra + shared(kind) * gap) * both
     P_bar, a1_bar, b0_bar, b1_bar, ra_bar, rb_bar, n = closest_adjoint(
-        S.codes, kind, code // PARTS, away + a0, a1, b0, b1, ra, rb, normal_bar, both, gap_bar)
+        S.codes, kind, code // PARTS, away + a0, a1, b0, b1, ra, rb, normal_bar, both,
+        gap_bar - shared(kind) * n.dot(both))
     if ti.static(POINT_GRID in S.codes):
         if kind == POINT_GRID:
             phi, g, m, bend, R, w, scale = on_lattice(S, e, j, B, away + a0)
