@@ -108,7 +108,7 @@ def test_starts_stay_within_the_bounds_and_push_back_into_them():
 
 def test_bad_starts_are_named():
     nan = randomised(lambda x: (np.where(x > 0.45, np.nan, x), np.ones_like(x)), 0.4)
-    assert "loss is nan (one of 50 starts within sigma = 0.1" in nan.evaluate(nan.start).bad
+    assert "loss is nan (one of 50 starts within gradient_sigma = 0.1" in nan.evaluate(nan.start).bad
 
     def fails(x):
         raise RolloutError("particle 7")

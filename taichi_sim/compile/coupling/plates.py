@@ -10,6 +10,7 @@ from taichi_sim.compile.continuum.family import Continuum
 from taichi_sim.compile.continuum.sizes import check_grid_memory, check_size
 from taichi_sim.compile.rigid.family import RigidFamily
 from taichi_sim.solvers.coupling.colliders import THIN, Colliders
+from taichi_sim.solvers.mpm.layers import MOST_PLATES
 from taichi_sim.solvers.rigid.attitude import matrices
 
 
@@ -55,7 +56,7 @@ def part(
         elif sides.min() < below * (1 - 1e-9) <= sides.max() and c not in alone:
             glued[b] = (
                 f"rigid.{name} is {cells:.2g} cells thick: matter that lies on two sides of it sticks together through "
-                f"the grid; {_way_out(soft, b in mixed)}"
+                f"the grid; {_way_out(soft, b in mixed, plates == MOST_PLATES)}"
             )
     return [*parted.values(), *(note for b, note in glued.items() if b not in parted)], thick
 
@@ -81,9 +82,11 @@ def _seen(
     return {b: ((x - position[b]) @ turned[b] + centres[b]) / s for b, s in zip(owner, scale, strict=True)}
 
 
-def _way_out(soft: Continuum, mixed: bool) -> str:
+def _way_out(soft: Continuum, mixed: bool, full: bool) -> str:
     if any(soft.plan.periodic):
         return "thin bodies keep it apart in domains that are not periodic only"
     if mixed:
         return "thin bodies keep it apart only where no_contact names none of the continua"
+    if full:
+        return f"{MOST_PLATES} thin boxes keep it apart, and no more"
     return "flat boxes keep it apart, other shapes should be three cells thick"
