@@ -51,9 +51,7 @@ class Randomised(Problem):
         z = np.array(z, dtype=np.float64)
         near = np.clip(z + self.changes, self.lower, self.upper)
         values = [self.values(one) for one in near]
-        whose = (
-            f" (one of {len(near)} starts within gradient_sigma = {self.sigma:g} of the design: less keeps them nearer)"
-        )
+        whose = f" (one of {len(near)} starts within gradient_sigma = {self.sigma:g}: less keeps them nearer)"
         try:
             for path in self.paths:
                 self.starts.set(path, np.stack([value[path] for value in values]))
