@@ -125,13 +125,21 @@ def test_bodies_that_are_held_are_listed():
             sim.observe("rigid.shelf.contact_force")
 
 
-def test_what_bodies_on_joints_do_not_tell_is_refused():
-    grains = grains_and_solids().to_dict()
-    del grains["rigid"]["shelf"]
-    grains["joints"] = {"pin": {"kind": "hinge", "child": "box", "anchor": [0.25, 0.16]}}
-    del grains["rigid"]["box"]["velocity"]
-    for scene, what in ((hinged(), "continua"), (Scene.from_dict(grains), "springs and grains")):
-        with Simulation(scene) as sim:
-            for path in ("rigid.box.contact_force", "joints.pin.force"):
-                with pytest.raises(ValueError, match=what):
-                    sim.observe(path)
+@pytest.mark.parametrize("beside", ["continua", "springs and grains"])
+def test_a_link_feels_particles_as_the_table_tells(beside):
+    if beside == "continua":
+        scene = hinged()
+    else:
+        tables = grains_and_solids().to_dict()
+        del tables["rigid"]["shelf"], tables["rigid"]["box"]["velocity"]
+        tables["joints"] = {"pin": {"kind": "hinge", "child": "box", "anchor": [0.25, 0.16]}}
+        scene = Scene.from_dict(tables)
+    with Simulation(scene, precision="f64") as sim:
+        sim.run()
+        found = sim.observe("contacts")
+        sign = np.where(found["a"] == "rigid.box", 1.0, 0.0) - np.where(found["b"] == "rigid.box", 1.0, 0.0)
+        told = (sign[:, None] * found["force"]).sum(axis=0)
+        felt = sim.observe("rigid.box.contact_force")
+        assert np.abs(told).max() > 0.0
+        assert np.abs(felt - told).max() < 1e-9 * np.abs(told).max()
+        assert np.isfinite(sim.observe("joints.pin.force")).all()
