@@ -160,9 +160,9 @@ def on_lattice(S: ti.template(), e, j, B, P):
 
 @ti.func
 def shared(kind):
-    """Which share of the gap the place of a contact is away from A: where both features are of a kind it is the middle,
-    whoever was declared first."""
-    return ti.select(kind == POINT_POINT or kind == LINE_LINE, 0.5, 0.0)
+    """Which share of the gap the place of a contact is away from A: between two points it is the middle, whoever was
+    declared first."""
+    return ti.select(kind == POINT_POINT, 0.5, 0.0)
 
 
 @ti.func

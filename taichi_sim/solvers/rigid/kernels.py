@@ -31,7 +31,7 @@ from taichi_sim.solvers.rigid.impact import (
     scale_slope,
     set_impact_law,
 )
-from taichi_sim.solvers.rigid.newton import copy_column, solve
+from taichi_sim.solvers.rigid.newton import TOLERANCE, copy_column, solve
 from taichi_sim.solvers.rigid.rotation import (
     flat_turn,
     lift,
@@ -130,7 +130,7 @@ def segment(
                     place_contacts(S, e, s, rest, friction, stiffness, damping, stiction, contact, contact_body, taped,
                                    taped_count)
                     count = taped_count[s, e][0]
-                acting, loose = count, settings[0]
+                acting, loose = count, ti.max(settings[0], TOLERANCE)
                 if ti.static(events):
                     if stage != LANDING and again == 0:
                         acting = sort_contacts(
@@ -141,7 +141,7 @@ def segment(
                     if stage == IMPACT:
                         set_impact_law(dim, e, s, acting, scale, extent, dof, contact, contact_body, taped, heft,
                                        inertia_world, restitution, event_settings)
-                        loose = settings[0] * event_settings[STIFFNESS]
+                        loose = loose * event_settings[STIFFNESS]
                 converged, work = solve(dim, J, e, extent[0], e * extent[5], acting, settings[0], loose, settings[2],
                                         dof, matrix, contact, contact_body, heft, inertia_world, (), ())
                 moving = NOW

@@ -15,7 +15,7 @@ from taichi_sim.solvers.rigid.drive import Drive, DriveBar, place_rows, rows_adj
 from taichi_sim.solvers.rigid.dynamics import tree_kick, tree_kick_adjoint, weigh
 from taichi_sim.solvers.rigid.geometry import clear_orient_adjoint, orient, orient_adjoint
 from taichi_sim.solvers.rigid.kernels import SPREAD, freedoms_of
-from taichi_sim.solvers.rigid.newton import solve
+from taichi_sim.solvers.rigid.newton import TOLERANCE, solve
 from taichi_sim.solvers.rigid.pose import place_tree, place_tree_adjoint
 from taichi_sim.solvers.rigid.rotation import lift, lift_turn
 from taichi_sim.solvers.rigid.shapes import ContactTape, ShapeBars, Shapes
@@ -88,8 +88,8 @@ def march(
                     place_contacts(S, e, k, h, friction, stiffness, damping, stiction, contact, contact_body, taped,
                                    taped_count)
                     count = taped_count[k, e][0]
-                    converged, work = solve(dim, J, e, extent[0], e * extent[5], count, settings[0], settings[0],
-                                            settings[2], dof, matrix, contact, contact_body, heft, inertia_world, (),
+                    converged, work = solve(dim, J, e, extent[0], e * extent[5], count, settings[0],
+                                            ti.max(settings[0], TOLERANCE), settings[2], dof, matrix, contact, contact_body, heft, inertia_world, (),
                                             ())
                     taped_count[k, e] = ti.Vector([count, work, ti.max(converged - 1, 0)])
                     fine = drift(dim, e, k, k + 1, h, NOW, extent, dof, contact, contact_body, taped_count, position,

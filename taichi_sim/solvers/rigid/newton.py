@@ -40,6 +40,9 @@ from taichi_sim.solvers.rigid.law import EXACT, LAGGED, SIMILAR, impulse, impuls
 from taichi_sim.solvers.rigid.tree import spread
 from taichi_sim.solvers.rigid.twist import BEFORE, DELTA, FREE, NOW, RESIDUAL, TRIAL, add_wrench, body_motion
 
+#: Residual of the velocity problem beside the size of its terms (``√J``, metric of the inverse mass).
+TOLERANCE = 1e-12
+
 #: What :func:`solve` evaluates the residual for.
 START, ITERATE, SEARCH, FREEZE, DONE = 0, 1, 2, 3, 4
 

@@ -11,17 +11,16 @@ from taichi_sim.runtime import Runtime
 from taichi_sim.solvers.rigid import kernels, readings, tree_kernels
 from taichi_sim.solvers.rigid.arrays import RigidPlan, declare, domain_sizes
 from taichi_sim.solvers.rigid.march import march
+from taichi_sim.solvers.rigid.newton import TOLERANCE
 from taichi_sim.solvers.rigid.sensing import Contacts, read_contacts
 from taichi_sim.solvers.rigid.softening import POLICIES
 
 #: What went wrong in a rollout; ``flag[e, 0]`` and :class:`RigidTrouble`.
 UNSOLVED, CROWDED, NOT_FINITE, RATTLING = 1, 2, 3, 4
 
-#: Residual of the velocity problem beside the size of its terms (``√J``, metric of the inverse mass).
-TOLERANCE = 1e-12
-
-#: The same for runs whose differences are taken. What is left of a residual creeps on in every step after: by 10⁻¹⁴ m/s
-#: or so, which is 10⁻⁴ of what a change of 10⁻⁷ m/s leaves of a body that friction holds.
+#: :data:`TOLERANCE` of runs whose differences are taken, where rounding allows it. What is left of a residual creeps on
+#: in every step after: by 10⁻¹⁴ m/s or so, which is 10⁻⁴ of what a change of 10⁻⁷ m/s leaves of a body that friction
+#: holds.
 FINE = 1e-14
 
 #: Stiffness of an impact times the contact's inverse mass, and the resolution of its time in steps (``impact``).
