@@ -89,8 +89,8 @@ def march(
                                    taped_count)
                     count = taped_count[k, e][0]
                     converged, work = solve(dim, J, e, extent[0], e * extent[5], count, settings[0],
-                                            ti.max(settings[0], TOLERANCE), settings[2], dof, matrix, contact, contact_body, heft, inertia_world, (),
-                                            ())
+                                            ti.max(settings[0], TOLERANCE), settings[2], dof, matrix, contact,
+                                            contact_body, heft, inertia_world, (), ())
                     taped_count[k, e] = ti.Vector([count, work, ti.max(converged - 1, 0)])
                     fine = drift(dim, e, k, k + 1, h, NOW, extent, dof, contact, contact_body, taped_count, position,
                                  rotation, velocity, spin, touching, held)
